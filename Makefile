@@ -1,0 +1,80 @@
+# memguard: everything a fresh machine needs is Python 3.11 or newer and make.
+#   make bench   the integrity bench of SqliteSaver and SqliteStore, bare and guarded, with the overhead beside it
+#   make test    the tests            make lint   ruff            make types   mypy --strict on the wheel
+#   make docs    the documentation    make lock   pin again       make clean   remove what was made here
+# Options: PYTHON=python3.12 (the interpreter to use), VENV=folder, ARGS="more arguments for the tool".
+
+PYTHON ?=
+VENV ?= .venv
+ARGS ?=
+WORKERS ?= 2
+
+BIN = $(VENV)/bin
+ENVIRONMENT = $(VENV)/.environment
+STAMP = $(VENV)/.installed
+DOCS_STAMP = $(VENV)/.installed-docs
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help install bench test lint format types docs lock clean FORCE
+
+help:
+	@sed -n '2,5s/^# //p' Makefile
+
+install: $(STAMP)
+
+# The environment's stamp holds the interpreter asked for: another PYTHON makes it anew, the same one costs nothing.
+# Versions come from the lock alone (--no-deps, every file by its hash); `pip check` proves that it is complete.
+$(ENVIRONMENT): requirements/lock.txt $(if $(PYTHON),$(shell grep -qsxF '$(PYTHON)' $(ENVIRONMENT) || echo FORCE))
+	@python=$$(sh .ci/find-python "$(PYTHON)" "$(MAKECMDGOALS)") || exit 1; \
+	echo "Installing into $(VENV) with $$("$$python" --version), once; this takes a minute or two" >&2; \
+	"$$python" -m venv --clear "$(VENV)"
+	@$(PIP) --no-deps -r requirements/lock.txt
+	@echo '$(PYTHON)' > $(ENVIRONMENT)
+
+$(STAMP): $(ENVIRONMENT) pyproject.toml setup.py
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip check >/dev/null || { $(BIN)/python -m pip check; exit 1; }
+	@touch $(STAMP)
+
+bench: $(STAMP)
+	@$(BIN)/memguard bench integrity $(ARGS)
+	@$(BIN)/memguard bench overhead --quick
+
+test: $(STAMP)
+	@$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+lint: $(STAMP)
+	@$(BIN)/ruff check . $(ARGS)
+	@$(BIN)/ruff format --check --quiet .
+
+format: $(STAMP)
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+types: $(STAMP)
+	@$(BIN)/python .ci/types.py
+
+$(DOCS_STAMP): requirements/docs.txt $(STAMP)
+	@$(PIP) --no-deps -r requirements/docs.txt
+	@touch $(DOCS_STAMP)
+
+docs: $(DOCS_STAMP)
+	@$(BIN)/mkdocs build --strict $(ARGS)
+
+# Resolves the newest versions that pyproject.toml allows, for Python 3.11 to 3.13 and every platform at once, and
+# writes them with the hash of every file. When a framework moved, tests/measured_versions.toml says what to do.
+LOCK = $(VENV)-lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-emit-index-url --custom-compile-command "make lock"
+lock:
+	@python=$$(sh .ci/find-python "$(PYTHON)" lock) && "$$python" -m venv "$(VENV)-lock"
+	@$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check "uv>=0.5"
+	$(LOCK) pyproject.toml --extra all --extra dev -o requirements/lock.txt $(ARGS)
+	$(LOCK) requirements/docs.in -o requirements/docs.txt $(ARGS)
+
+clean:
+	@rm -rf "$(VENV)" "$(VENV)-lock" build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.import_linter_cache
+	@find memguard integrations bench tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+FORCE:
