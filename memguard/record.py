@@ -252,7 +252,7 @@ class Record:
     scope: Scope = Scope()
     validity: Validity = Validity()
     trust: Trust | None = None
-    data: Mapping[str, Any] = field(default=_NOTHING, repr=False, hash=False)
+    data: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, repr=False, hash=False)
 
     @property
     def provenance(self) -> Provenance:
@@ -265,7 +265,7 @@ class ToolCall:
     """A tool that the agent wants to call, with its arguments; the act stage judges it."""
 
     tool: str
-    args: Mapping[str, Any] = field(default=_NOTHING, repr=False, hash=False)
+    args: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, repr=False, hash=False)
 
 
 def text_of(value: object, *, max_items: int = 10_000, max_chars: int | None = None) -> str:
