@@ -1,0 +1,110 @@
+"""One exclusive lock per lock file, across threads, objects, processes and forks.
+
+``flock`` belongs to an open file description, so two descriptors of one process do not
+exclude each other and a forked child shares its parent's lock. Hence one
+:class:`PathLock` per lock file (by device and inode) in a process, with a thread lock in
+front of the ``flock``; a forked child drops the descriptors it inherited, without
+unlocking them, and opens its own when it next asks.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from weakref import WeakValueDictionary
+
+_registry: WeakValueDictionary[tuple[int, int], PathLock] = WeakValueDictionary()
+_registry_guard = threading.Lock()
+
+
+class PathLock:
+    """The lock of one lock file in this process. Get it from :func:`lock_of`. Not reentrant.
+
+    Methods raise ``OSError`` as it comes; the anchor maps it.
+    """
+
+    def __init__(self, path: str, fd: int, key: tuple[int, int]) -> None:
+        self.path, self.key = path, key
+        self._fd = fd
+        self._mutex = threading.Lock()
+        #: The object that holds the lock, if it is held in this process.
+        self.owner: object | None = None
+
+    def acquire(self, owner: object, blocking: bool = True) -> bool:
+        """Take the lock for ``owner``; False only if not ``blocking`` and it is taken."""
+        if not self._mutex.acquire(blocking):
+            return False
+        try:
+            if self._fd < 0:
+                self._open()
+            fcntl.flock(self._fd, fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._mutex.release()
+            return False
+        except BaseException:
+            self._mutex.release()
+            raise
+        self.owner = owner
+        return True
+
+    def release(self) -> None:
+        """Give the lock back; the caller is the owner."""
+        self.owner = None
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+        finally:
+            self._mutex.release()
+
+    def _open(self) -> None:
+        """Open the lock file again in a forked child; it must be the same file."""
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        found = os.fstat(fd)
+        if (found.st_dev, found.st_ino) != self.key:
+            os.close(fd)
+            raise FileNotFoundError(2, "the lock file was replaced since it was opened", self.path)
+        self._fd = fd
+
+    def _after_fork(self) -> None:
+        """Forget, in a child, what the parent holds. Closing does not unlock; LOCK_UN would."""
+        fd, self._fd = self._fd, -1
+        self._mutex = threading.Lock()
+        self.owner = None
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def lock_of(path: str, *, create: bool) -> PathLock:
+    """The process's lock for the lock file at ``path``.
+
+    Args:
+        create: make the file (0600) if it is missing.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
+    status = os.fstat(fd)
+    key = (status.st_dev, status.st_ino)
+    with _registry_guard:
+        known = _registry.get(key)
+        if known is not None:
+            os.close(fd)
+            return known
+        lock = _registry[key] = PathLock(path, fd, key)
+        return lock
+
+
+def _child() -> None:
+    global _registry_guard
+    _registry_guard = threading.Lock()
+    for lock in list(_registry.values()):
+        lock._after_fork()
+
+
+os.register_at_fork(after_in_child=_child)
