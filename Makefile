@@ -33,7 +33,7 @@ $(ENVIRONMENT): requirements/lock.txt $(if $(PYTHON),$(shell grep -qsxF '$(PYTHO
 	@echo '$(PYTHON)' > $(ENVIRONMENT)
 
 $(STAMP): $(ENVIRONMENT) pyproject.toml setup.py
-	@$(PIP) --no-deps --no-build-isolation -e .
+	@PYTHONWARNINGS=ignore $(PIP) --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m pip check >/dev/null || { $(BIN)/python -m pip check; exit 1; }
 	@touch $(STAMP)
 

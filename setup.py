@@ -3,4 +3,4 @@
 from setuptools import find_packages, setup
 
 ROOTS = {"memguard": "memguard", "memguard.integrations": "integrations", "memguard.bench": "bench"}
-setup(packages=[p for name, folder in ROOTS.items() for p in [name, *(f"{name}.{s}" for s in find_packages(folder))]])
+setup(packages=[p for n, folder in ROOTS.items() for p in [n, *(f"{n}.{s}" for s in find_packages(folder))]])

@@ -2,8 +2,8 @@
 
     python .ci/types.py
 
-Run at the root of the repository, mypy once saw three of eight files and missed a planted error; so it runs in
-another folder, and a run that checked fewer files than the wheel holds fails.
+Run at the root of the repository, mypy once saw three of eight files and missed a planted error; so it
+runs in another folder, and a run that checked fewer files than the wheel holds fails.
 """
 
 from __future__ import annotations
@@ -38,4 +38,6 @@ if run.returncode:
     raise SystemExit(run.returncode)
 checked = re.search(r"in (\d+) source files?", run.stdout)
 if checked is None or int(checked[1]) != count:
-    raise SystemExit(f"mypy checked {checked and checked[1]} files, the wheel holds {count}: its success means nothing")
+    raise SystemExit(
+        f"mypy checked {checked and checked[1]} files, the wheel holds {count}: its success means nothing"
+    )

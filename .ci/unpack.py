@@ -2,9 +2,9 @@
 
     python .ci/unpack.py FOLDER        prints the number of Python files unpacked
 
-Tools that read the package (mypy, import-linter) must read this, not the root of the repository, where the two
-mapped folders are not where Python would look for them. The copy matters too: setuptools leaves `build/lib`
-behind and packs what lies there again, deleted modules included.
+Tools that read the package (mypy, import-linter) must read this, not the root of the repository, where the
+two mapped folders are not where Python would look for them. The copy matters too: setuptools leaves
+`build/lib` behind and packs what lies there again, deleted modules included.
 Needs only what the lock installs (pip, setuptools); no network.
 """
 
@@ -40,7 +40,7 @@ def build(folder: Path) -> Path:
 
 
 def expected() -> set[str]:
-    """Every file of the three folders by the name it has in the wheel (what is compiled or cached left out)."""
+    """Every file of the three folders, caches left out, by the name it has in the wheel."""
     names = set()
     for target, source in ROOTS.items():
         for path in (ROOT / source).rglob("*"):
