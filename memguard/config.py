@@ -1,243 +1,325 @@
-"""Policy: the configuration model, the presets, and where every value came from.
+"""Finding, reading and merging configuration, and saying where every value came from.
 
-Everything is frozen; an unknown key, a wrong word or a wrong type is a ConfigError (MG104) that
-names the place and the nearest valid word, raised before anything is guarded. Finding and reading
-files is :mod:`memguard.configfile`'s business; here are the values.
+Strongest first: keyword, environment, ``--config``/``MEMGUARD_CONFIG`` or the given file,
+``./memguard.toml`` (then ``./.memguard/memguard.toml``), ``[tool.memguard]`` of
+``./pyproject.toml``, the user's file, the preset. Tables are merged key by key; anything else
+replaces what a weaker place says. The preset is the strongest one named, ``balanced`` if none is. ``.env`` files are not read.
 
-Every limit on untrusted input is a field of :class:`Limits` or :class:`Integrity`.
+Given a home folder or a file, only that file is read (plus keyword and environment): a home means
+the same in every working directory. Discovery reads every place that exists.
+
+Environment: MEMGUARD_CONFIG, MEMGUARD_STATE (the home folder), MEMGUARD_MODE (off, observe, enforce),
+MEMGUARD_ANCHOR, MEMGUARD_KEY (holds a key: the URI becomes ``env:MEMGUARD_KEY``), MEMGUARD_KEY_FILE,
+MEMGUARD_LOG and MEMGUARD_OFFLINE (read elsewhere). A name that is one slip away from these is refused.
 """
 
 from __future__ import annotations
 
-import datetime
-import hashlib
-import json
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Annotated, Any, Literal
+import difflib
+import os
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
-#: What a guard may do: nothing at all; report only; what its rules say; or at most the word.
-Mode = Literal["off", "observe", "enforce", "flag", "rewrite", "quarantine", "reject"]
-#: What happens to a record when a guard raises on it.
-FailMode = Literal["closed", "quarantine", "open"]
-Level = Literal["untrusted", "unknown", "tool", "user", "system"]
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}$")]
-Uri = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=r"^[^\x00-\x1f\x7f]+$")]
+from memguard.errors import ConfigError
+from memguard.record import did_you_mean
+from memguard.settings import PRESETS, SOURCES, Config, Part, Store, digest_of, json_schema
+from memguard.tomlfile import dump, line_of, seal, unseal
 
+__all__ = [
+    "PRESETS",
+    "SOURCES",
+    "Config",
+    "Loaded",
+    "build",
+    "digest_of",
+    "discover",
+    "json_schema",
+    "load",
+    "preset",
+    "seal",
+    "unseal",
+    "user_file",
+    "write_toml",
+]
 
-class Part(BaseModel):
-    """Base of all tables: frozen, no extra keys, no silent conversions."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
-
-
-class Integrity(Part):
-    """[integrity]: verification of what is read, and the head that it is verified against."""
-
-    mode: Literal["enforce", "report", "off"] = Field(
-        default="enforce", description="refuse what does not verify, serve and report it, or do not look"
-    )
-    level: Literal["head", "chain", "tag"] = Field(
-        default="head", description="which mechanisms are on; less than head is for the bench's ladder"
-    )
-    sync: Literal["strict", "lag"] = Field(
-        default="strict", description="strict: the head is durable before the write returns"
-    )
-    lag_ops: int = Field(
-        default=16, ge=1, le=100_000, description="with lag: at most so many unsynced operations"
-    )
-    lag_ms: int = Field(
-        default=50, ge=1, le=600_000, description="with lag: at most so many unsynced milliseconds"
-    )
-    forks: Literal["record", "refuse"] = Field(default="record", description="two writers from one parent")
-    scrub_seconds: float = Field(
-        default=0.0, ge=0, description="seconds between background scrubs; 0 is none"
-    )
-    compact_bytes: int = Field(
-        default=64 * 1024**2, ge=4096, description="anchor log size that starts a compaction"
-    )
-    max_rows: int = Field(
-        default=10_000_000, ge=1, description="rows of one context that a scan will look at"
-    )
-    max_record_bytes: int = Field(default=256 * 1024**2, ge=1024, description="bytes of one stored record")
-
-
-class Write(Part):
-    """[write]: the guards of the write stage, in the order in which they run."""
-
-    provenance: Mode = "enforce"
-    scope: Mode = "enforce"
-    sanitizer: Mode = "enforce"
-    anomaly: Mode = "flag"
-
-
-class Read(Part):
-    """[read]: the guards of the read stage, and the purpose filter of the engine."""
-
-    provenance: Mode = "enforce"
-    scope: Mode = "enforce"
-    validity: Mode = "enforce"
-    reranker: Mode = "flag"
-    purpose: Literal["off", "observe", "enforce"] = "enforce"
-    max_withheld_ratio: float = Field(
-        default=0.05,
-        ge=0,
-        le=1,
-        description="a guard that withholds more than this falls back to observe, loudly",
-    )
-
-
-class Act(Part):
-    """[act]: the guards of the act stage."""
-
-    constraints: Mode = "enforce"
-
-
-class Limits(Part):
-    """[guards.limits]: bounds on untrusted input."""
-
-    max_chars: int = Field(
-        default=100_000, ge=100, le=100_000_000, description="characters of one memory that the rules look at"
-    )
-    max_nodes: int = Field(
-        default=10_000, ge=10, description="nodes of one nested value that are read for text"
-    )
-    max_evidence: int = Field(default=20, ge=1, le=1000, description="pieces of evidence kept per guard")
-    max_parents: int = Field(
-        default=256, ge=1, le=100_000, description="parents of one record that are looked up"
-    )
-
-
-class Guards(Part):
-    """[guards]: settings shared by all guards."""
-
-    limits: Limits = Limits()
-
-
-class Policy(Part):
-    """[policy]: what follows from trust and from failure."""
-
-    act_level: Level = Field(default="user", description="least trust that is served for purpose act")
-    on_hold: Literal["report", "raise"] = Field(
-        default="report", description="how a quarantined write answers"
-    )
-    fail_mode: FailMode = Field(default="quarantine", description="what a raising guard's record becomes")
-    fail_modes: Mapping[Name, FailMode] = Field(
-        default_factory=dict, description="fail mode by guard, where it differs"
-    )
-
-
-class Store(Part):
-    """[stores.NAME]: a store that the CLI can open and that ``guard`` can take its name from."""
-
-    kind: Name
-    uri: Uri
-    scope: Mapping[Literal["tenant", "user"], str] = Field(
-        default_factory=dict,
-        description='where its rows say whose they are, such as "namespace.1", "thread" or "metadata.user"',
-    )
-
-
-class Observe(Part):
-    """[observe]: how long observing is meant to last."""
-
-    expires: datetime.date | None = Field(
-        default=None, strict=False, description="after this day status and doctor warn"
-    )
-
-
-class Log(Part):
-    """[log]: what logs may hold of a memory."""
-
-    content: Literal["never", "hash", "full"] = "never"
-
-
-#: Source pattern (``kind:id``, with ``*``) to trust, as DESIGN orders it. ``summary`` has no level
-#: of its own: it is worth what its parents are worth, and unknown without any.
-SOURCES: Mapping[str, Level] = MappingProxyType(
-    {
-        "web:*": "untrusted",
-        "document:*": "untrusted",
-        "unknown:*": "unknown",
-        "summary:*": "unknown",
-        "tool:*": "tool",
-        "user:*": "user",
-        "assistant:*": "user",
-        "system:*": "system",
-    }
+FILE = "memguard.toml"
+ENVIRONMENT = (
+    "MEMGUARD_CONFIG",
+    "MEMGUARD_STATE",
+    "MEMGUARD_MODE",
+    "MEMGUARD_ANCHOR",
+    "MEMGUARD_KEY",
+    "MEMGUARD_KEY_FILE",
+    "MEMGUARD_LOG",
+    "MEMGUARD_OFFLINE",
 )
 
 
-class Config(Part):
-    """A whole configuration. ``Config()`` is the preset ``balanced``."""
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One place that says something. ``text`` is the file's text, to find lines in."""
 
-    schema_version: Literal[1] = Field(default=1, alias="schema", description="version of this file's format")
-    preset: Literal["off", "observe", "balanced", "strict"] = "balanced"
-    keys: Uri | None = Field(default=None, description="key URI: file:PATH, env:NAME or memory:")
-    anchor: Uri | None = Field(default=None, description="anchor URI: file:FOLDER, sqlite:PATH or memory:")
-    integrity: Integrity = Integrity()
-    write: Write = Write()
-    read: Read = Read()
-    act: Act = Act()
-    guards: Guards = Guards()
-    policy: Policy = Policy()
-    stores: Mapping[Name, Store] = Field(default_factory=dict)
-    observe: Observe = Observe()
-    sources: Mapping[str, Level] = Field(
-        default_factory=lambda: dict(SOURCES), description="trust by source; the longest match wins"
+    origin: str
+    values: Mapping[str, Any]
+    text: str = field(default="", repr=False)
+    #: Path of the table within the file, ``("tool", "memguard")`` for pyproject.
+    under: tuple[str, ...] = ()
+
+    def place(self, path: Sequence[str]) -> str:
+        """``file:line`` of a value, or the layer's name."""
+        line = line_of(self.text, (*self.under, *path)) if self.text else None
+        return f"{self.origin}:{line}" if line else self.origin
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A configuration with its history."""
+
+    config: Config
+    #: Dotted name of every value to the place that set it (``memguard.toml:4``, ``preset balanced``).
+    origins: Mapping[str, str]
+    #: The strongest file, and the folder of state: the one that holds a memguard.toml, or
+    #: MEMGUARD_STATE. None where there is none.
+    file: Path | None = None
+    home: Path | None = None
+
+
+def load(
+    target: str | os.PathLike[str] | None = None,
+    *,
+    keywords: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Loaded:
+    """Read a home folder, a file, or (None) what is discovered, and merge it with its surroundings.
+
+    Raises:
+        ConfigError: MG102 the named file or home is not there or is no TOML; MG104 a value is wrong.
+    """
+    env = os.environ if environ is None else environ
+    here = Path.cwd() if cwd is None else cwd
+    layers = [Layer("keyword", keywords)] if keywords else []
+    layers += _environment(env)
+    main = target if target is not None else env.get("MEMGUARD_CONFIG") or env.get("MEMGUARD_STATE") or None
+    if main is not None:
+        path = Path(main).expanduser()
+        files = [path / FILE if path.is_dir() else path]
+        layers.append(_read(files[0]))
+    else:
+        files = discover(here)
+        layers += [layer for layer in map(_read, files) if layer.values]
+    config, origins = build(layers)
+    first = files[0] if files else None
+    home = first.parent if first is not None and first.name == FILE else None
+    if target is None and env.get("MEMGUARD_STATE"):
+        home = Path(env["MEMGUARD_STATE"]).expanduser()
+    return Loaded(config, origins, first, home)
+
+
+def discover(cwd: Path) -> list[Path]:
+    """The files that exist, strongest first, without a home being named."""
+    places = (cwd / FILE, cwd / ".memguard" / FILE, cwd / "pyproject.toml", user_file())
+    return [path for path in places if path.is_file()]
+
+
+def user_file(platform: str = sys.platform, environ: Mapping[str, str] | None = None) -> Path:
+    """The user's own configuration file, by the platform's convention."""
+    env = os.environ if environ is None else environ
+    home = Path.home()
+    if platform == "win32":
+        base = Path(env.get("APPDATA") or home / "AppData" / "Roaming")
+    elif platform == "darwin":
+        base = home / "Library" / "Application Support"
+    else:
+        base = Path(env.get("XDG_CONFIG_HOME") or home / ".config")
+    return base / "memguard" / FILE
+
+
+def preset(name: str, values: Mapping[str, Any] | None = None) -> Config:
+    """A preset with a mapping laid over it, such as ``{"write": {"sanitizer": "off"}}``.
+
+    Raises:
+        ConfigError: MG104.
+    """
+    return build([Layer("keyword", {**(values or {}), "preset": name})])[0]
+
+
+def build(layers: Sequence[Layer]) -> tuple[Config, dict[str, str]]:
+    """Merge layers (strongest first) over their preset; the configuration and where each value is from.
+
+    Raises:
+        ConfigError: MG104.
+    """
+    # Each layer is checked alone first, so that a wrong value is named with its place even where a
+    # stronger layer would have hidden it.
+    for layer in layers:
+        _validated(layer.values, layer, whole=False)
+    name = next((layer.values["preset"] for layer in layers if "preset" in layer.values), "balanced")
+    base = Layer(f"preset {name}", PRESETS[name])
+    merged: dict[str, Any] = {}
+    origins = {".".join(path): base.origin for path, _ in _leaves(Config().plain())}
+    for layer in (base, *reversed(layers)):
+        _merge(merged, layer.values)
+        for path, _ in _leaves(layer.values):
+            origins[".".join(path)] = layer.place(path)
+    return _validated(merged, Layer("the merged configuration", merged)), origins
+
+
+def write_toml(config: Config) -> str:
+    """The file that says ``config``: its preset and whatever differs from that preset.
+
+    Reading it back gives an equal configuration.
+    """
+    values = _difference(config.model_dump(by_alias=True), preset(config.preset).model_dump(by_alias=True))
+    head = {"schema": config.schema_version, "preset": config.preset}
+    return (
+        "# memguard. What is not written here is the preset's; `memguard config show` prints every value.\n"
+        + dump({**head, **values})
     )
-    log: Log = Log()
-
-    @field_validator("sources")
-    @classmethod
-    def _known_kinds(cls, value: Mapping[str, Level]) -> Mapping[str, Level]:
-        for pattern in value:
-            kind = pattern.partition(":")[0]
-            if f"{kind}:*" not in SOURCES:
-                raise ValueError(f"{kind[:40]!r} is not a kind of source")
-        return value
-
-    def plain(self) -> dict[str, Any]:
-        """The configuration as JSON values, by the names used in files."""
-        values: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
-        return values
-
-    def digest(self) -> str:
-        """SHA-256 of the canonical JSON of :meth:`plain`, in hex; it goes into every report."""
-        return digest_of(self.plain())
 
 
-def digest_of(plain: Mapping[str, Any]) -> str:
-    """SHA-256 over sorted, compact, ASCII JSON (a closed domain: strings, numbers, booleans, null)."""
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+def _difference(values: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    left: dict[str, Any] = {}
+    for key, value in values.items():
+        other = base.get(key)
+        if isinstance(value, Mapping):
+            if inner := _difference(value, other if isinstance(other, Mapping) else {}):
+                left[key] = inner
+        elif key not in base or value != other:
+            left[key] = value
+    return left
 
 
-def _modes(mode: str, verification: str, **other: Any) -> dict[str, Any]:
-    purpose = mode if mode in ("off", "observe") else "enforce"
-    return {
-        "integrity": {"mode": verification},
-        "write": dict.fromkeys(("provenance", "scope", "sanitizer", "anomaly"), mode),
-        "read": {**dict.fromkeys(("provenance", "scope", "validity", "reranker"), mode), "purpose": purpose},
-        "act": {"constraints": mode},
-        **other,
-    }
+def _merge(into: dict[str, Any], values: Mapping[str, Any]) -> None:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            held = into.get(key)
+            inner: dict[str, Any] = dict(held) if isinstance(held, Mapping) else {}
+            _merge(inner, value)
+            into[key] = inner
+        else:
+            into[key] = value
 
 
-#: What each preset says, over the defaults of the model. "flag" is DESIGN's "report, may lower
-#: trust" and "enforce order and labels, report withholding": act up to a flag, report the rest.
-PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "off": _modes("off", "off"),
-        "observe": _modes("observe", "report", policy={"fail_mode": "open"}),
-        "balanced": {},
-        "strict": _modes("enforce", "enforce", policy={"fail_mode": "closed"}),
-    }
-)
+def _leaves(values: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*path, str(key)))
+        else:
+            yield (*path, str(key)), value
 
 
-def json_schema() -> dict[str, Any]:
-    """JSON Schema of memguard.toml, for editors (``memguard config schema``)."""
-    return Config.model_json_schema(by_alias=True)
+def _read(path: Path) -> Layer:
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8")
+        values = tomllib.loads(text)
+    except OSError as error:
+        raise ConfigError(
+            "the configuration cannot be read",
+            code="MG102",
+            where=str(path),
+            why=f"{error.strerror}." if error.strerror else None,
+            do="memguard init makes one, or give the folder or file that has it.",
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError("the configuration is not UTF-8", code="MG102", where=str(path)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"this is not TOML: {error}", code="MG102", where=str(path)) from None
+    if path.name == "pyproject.toml":
+        table = values.get("tool", {}).get("memguard", {})
+        return Layer(path.name, table if isinstance(table, Mapping) else {}, text, ("tool", "memguard"))
+    return Layer(str(path), values, text)
+
+
+def _environment(env: Mapping[str, str]) -> list[Layer]:
+    for name in env:
+        if name.startswith("MEMGUARD_") and name not in ENVIRONMENT:
+            close = difflib.get_close_matches(name, ENVIRONMENT, n=1, cutoff=0.9)
+            if close:
+                raise ConfigError(
+                    f"{name} is no variable of memguard", code="MG104", do=f"Did you mean {close[0]}?"
+                )
+    layers = []
+    if env.get("MEMGUARD_KEY"):
+        layers.append(Layer("env MEMGUARD_KEY", {"keys": "env:MEMGUARD_KEY"}))
+    if path := env.get("MEMGUARD_KEY_FILE"):
+        layers.append(Layer("env MEMGUARD_KEY_FILE", {"keys": f"file:{path}"}))
+    if uri := env.get("MEMGUARD_ANCHOR"):
+        layers.append(Layer("env MEMGUARD_ANCHOR", {"anchor": uri}))
+    if mode := env.get("MEMGUARD_MODE"):
+        over = {"off": "off", "observe": "observe", "enforce": "balanced"}.get(mode)
+        if over is None:
+            raise ConfigError(
+                f"MEMGUARD_MODE={mode[:40]!r} is not a mode",
+                code="MG104",
+                do=did_you_mean(mode, ("off", "observe", "enforce")),
+            )
+        # A mode for one run outweighs what files say about single guards, so it is spelt out.
+        plain = preset(over).plain()
+        values = {table: plain[table] for table in ("write", "read", "act")}
+        values["integrity"] = {"mode": plain["integrity"]["mode"]}
+        values["read"].pop("max_withheld_ratio")
+        layers.append(Layer("env MEMGUARD_MODE", values))
+    return layers
+
+
+def _validated(values: Mapping[str, Any], layer: Layer, *, whole: bool = True) -> Config:
+    try:
+        return Config.model_validate(dict(values))
+    except ValidationError as error:
+        problems = error.errors(include_url=False)
+        if not whole:  # another layer may hold what this one leaves out
+            problems = [problem for problem in problems if problem["type"] != "missing"]
+        if not problems:
+            return Config()
+        # The first is enough: the person mends one and runs again.
+        raise _explained(problems[0], layer) from None
+
+
+def _explained(problem: Any, layer: Layer) -> ConfigError:
+    path = tuple(str(part) for part in problem["loc"] if part != "[key]")
+    name = ".".join(path) or "the configuration"
+    kind, given = problem["type"], problem.get("input")
+    if kind == "extra_forbidden":
+        what, do = f"{name} is not an option", did_you_mean(path[-1], _options(path[:-1]))
+    elif kind == "missing":
+        what, do = f"{name} is missing", f"Give {name} a value."
+    elif kind == "literal_error":
+        words = [word.strip("' ") for word in problem["ctx"]["expected"].replace(" or ", ",").split(",")]
+        what, do = f"{name} = {str(given)[:40]!r} is not one of its words", _words(given, words)
+    else:
+        # The value is not repeated: a key pasted into the wrong place must not reach a log.
+        # pydantic's sentence names what was expected and does not repeat it either.
+        what, do = f"{name} is not usable", problem["msg"].removeprefix("Value error, ") + "."
+    return ConfigError(what, code="MG104", where=layer.place(path), why="Nothing was guarded.", do=do)
+
+
+def _words(given: object, words: Sequence[str]) -> str:
+    close = difflib.get_close_matches(str(given)[:100], words, n=1)
+    return f"Use one of {', '.join(words)}." + (f' Did you mean "{close[0]}"?' if close else "")
+
+
+def _options(path: Sequence[str]) -> list[str]:
+    """Names that exist in the table at ``path``."""
+    part: type[Part] = Config
+    for step in path:
+        if part is Config and step == "stores":
+            part = Store
+            continue
+        info = _by_name(part).get(step)
+        inner = info.annotation if info else None
+        if isinstance(inner, type) and issubclass(inner, Part):
+            part = inner
+    return list(_by_name(part))
+
+
+def _by_name(part: type[Part]) -> dict[str, FieldInfo]:
+    return {info.alias or name: info for name, info in part.model_fields.items()}

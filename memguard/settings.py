@@ -1,0 +1,252 @@
+"""The configuration model and the presets: every option, its type, its bounds and its default.
+
+All of it is frozen; an unknown key, a wrong word or a wrong type is refused. :mod:`memguard.config`
+finds, reads and merges files and turns refusals into errors with a place; import from there.
+
+Every limit on untrusted input is a field of :class:`Limits` or :class:`Integrity`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+#: What a guard may do: nothing at all; report only; what its rules say; or at most the word.
+Mode = Literal["off", "observe", "enforce", "flag", "rewrite", "quarantine", "reject"]
+_MODE: object = Mode
+#: What happens to a record when a guard raises on it.
+FailMode = Literal["closed", "quarantine", "open"]
+Level = Literal["untrusted", "unknown", "tool", "user", "system"]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}$")]
+Uri = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class Part(BaseModel):
+    """Base of all tables: frozen, no extra keys, no silent conversions."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, populate_by_name=True)
+
+    def modes(self) -> dict[str, Mode]:
+        """The guards of this table with their modes, in the order in which they run."""
+        return {
+            name: getattr(self, name)
+            for name, field in type(self).model_fields.items()
+            if field.annotation == _MODE
+        }
+
+
+class Integrity(Part):
+    """[integrity]: verification of what is read, and the head that it is verified against."""
+
+    mode: Literal["enforce", "report", "off"] = Field(
+        default="enforce", description="refuse what does not verify, serve and report it, or do not look"
+    )
+    level: Literal["head", "chain", "tag"] = Field(
+        default="head", description="which mechanisms are on; less than head is for the bench's ladder"
+    )
+    sync: Literal["strict", "lag"] = Field(
+        default="strict", description="strict: the head is durable before the write returns"
+    )
+    lag_ops: int = Field(
+        default=16, ge=1, le=100_000, description="with lag: at most so many unsynced operations"
+    )
+    lag_ms: int = Field(
+        default=50, ge=1, le=600_000, description="with lag: at most so many unsynced milliseconds"
+    )
+    forks: Literal["record", "refuse"] = Field(default="record", description="two writers from one parent")
+    scrub_seconds: float = Field(
+        default=0.0, ge=0, description="seconds between background scrubs; 0 is none"
+    )
+    compact_bytes: int = Field(
+        default=64 * 1024**2, ge=4096, description="anchor log size that starts a compaction"
+    )
+    max_rows: int = Field(
+        default=10_000_000, ge=1, description="rows of one context that a scan will look at"
+    )
+    max_record_bytes: int = Field(default=256 * 1024**2, ge=1024, description="bytes of one stored record")
+
+
+class Write(Part):
+    """[write]: the guards of the write stage, in the order in which they run."""
+
+    provenance: Mode = "enforce"
+    scope: Mode = "enforce"
+    sanitizer: Mode = "enforce"
+    anomaly: Mode = "flag"
+
+
+class Read(Part):
+    """[read]: the guards of the read stage, and the purpose filter of the engine."""
+
+    provenance: Mode = "enforce"
+    scope: Mode = "enforce"
+    validity: Mode = "enforce"
+    reranker: Mode = "flag"
+    purpose: Literal["off", "observe", "enforce"] = "enforce"
+    max_withheld_ratio: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="a guard that withholds more than this falls back to observe, loudly",
+    )
+
+
+class Act(Part):
+    """[act]: the guards of the act stage."""
+
+    constraints: Mode = "enforce"
+
+
+class Limits(Part):
+    """[guards.limits]: bounds on untrusted input."""
+
+    max_chars: int = Field(
+        default=100_000, ge=100, le=100_000_000, description="characters of one memory that the rules look at"
+    )
+    max_nodes: int = Field(
+        default=10_000, ge=10, description="nodes of one nested value that are read for text"
+    )
+    max_evidence: int = Field(default=20, ge=1, le=1000, description="pieces of evidence kept per guard")
+    max_parents: int = Field(
+        default=256, ge=1, le=100_000, description="parents of one record that are looked up"
+    )
+
+
+class Guards(Part):
+    """[guards]: settings shared by all guards."""
+
+    limits: Limits = Limits()
+
+
+class Policy(Part):
+    """[policy]: what follows from trust and from failure."""
+
+    act_level: Level = Field(default="user", description="least trust that is served for purpose act")
+    on_hold: Literal["report", "raise"] = Field(
+        default="report", description="how a quarantined write answers"
+    )
+    fail_mode: FailMode = Field(default="quarantine", description="what a raising guard's record becomes")
+    fail_modes: Mapping[Name, FailMode] = Field(
+        default_factory=dict, description="fail mode by guard, where it differs"
+    )
+
+
+class Store(Part):
+    """[stores.NAME]: a store that the CLI can open and that ``guard`` can take its name from."""
+
+    kind: Name
+    uri: Uri
+    scope: Mapping[Literal["tenant", "user"], str] = Field(
+        default_factory=dict,
+        description='where its rows say whose they are, such as "namespace.1", "thread" or "metadata.user"',
+    )
+
+
+class Observe(Part):
+    """[observe]: how long observing is meant to last."""
+
+    expires: datetime.date | None = Field(
+        default=None, strict=False, description="after this day status and doctor warn"
+    )
+
+
+class Log(Part):
+    """[log]: what logs may hold of a memory."""
+
+    content: Literal["never", "hash", "full"] = "never"
+
+
+#: Source pattern (``kind:id``, with ``*``) to trust, as DESIGN orders it. ``summary`` has no level
+#: of its own: it is worth what its parents are worth, and unknown without any.
+SOURCES: Mapping[str, Level] = MappingProxyType(
+    {
+        "web:*": "untrusted",
+        "document:*": "untrusted",
+        "unknown:*": "unknown",
+        "summary:*": "unknown",
+        "tool:*": "tool",
+        "user:*": "user",
+        "assistant:*": "user",
+        "system:*": "system",
+    }
+)
+
+
+class Config(Part):
+    """A whole configuration. ``Config()`` is the preset ``balanced``."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema", description="version of this file's format")
+    preset: Literal["off", "observe", "balanced", "strict"] = "balanced"
+    keys: Uri | None = Field(default=None, description="key URI: file:PATH, env:NAME or memory:")
+    anchor: Uri | None = Field(default=None, description="anchor URI: file:FOLDER, sqlite:PATH or memory:")
+    integrity: Integrity = Integrity()
+    write: Write = Write()
+    read: Read = Read()
+    act: Act = Act()
+    guards: Guards = Guards()
+    policy: Policy = Policy()
+    stores: Mapping[Name, Store] = Field(default_factory=dict)
+    observe: Observe = Observe()
+    sources: Mapping[str, Level] = Field(
+        default_factory=lambda: dict(SOURCES), description="trust by source; the longest match wins"
+    )
+    log: Log = Log()
+
+    @field_validator("sources")
+    @classmethod
+    def _known_kinds(cls, value: Mapping[str, Level]) -> Mapping[str, Level]:
+        for pattern in value:
+            kind = pattern.partition(":")[0]
+            if f"{kind}:*" not in SOURCES:
+                raise ValueError(f"{kind[:40]!r} is not a kind of source")
+        # Every kind keeps a level: a table that names one pattern does not forget the others.
+        return {**SOURCES, **value}
+
+    def plain(self) -> dict[str, Any]:
+        """The configuration as JSON values, by the names used in files."""
+        values: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
+        return values
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON of :meth:`plain`, in hex; it goes into every report."""
+        return digest_of(self.plain())
+
+
+def digest_of(plain: Mapping[str, Any]) -> str:
+    """SHA-256 over sorted, compact, ASCII JSON (a closed domain: strings, numbers, booleans, null)."""
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _modes(mode: str, verification: str, **other: Any) -> dict[str, Any]:
+    purpose = mode if mode in ("off", "observe") else "enforce"
+    return {
+        "integrity": {"mode": verification},
+        "write": dict.fromkeys(("provenance", "scope", "sanitizer", "anomaly"), mode),
+        "read": {**dict.fromkeys(("provenance", "scope", "validity", "reranker"), mode), "purpose": purpose},
+        "act": {"constraints": mode},
+        **other,
+    }
+
+
+#: What each preset says, over the defaults of the model. "flag" is DESIGN's "report, may lower
+#: trust" and "enforce order and labels, report withholding": act up to a flag, report the rest.
+PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "off": _modes("off", "off"),
+        "observe": _modes("observe", "report", policy={"fail_mode": "open"}),
+        "balanced": {},
+        "strict": _modes("enforce", "enforce", policy={"fail_mode": "closed"}),
+    }
+)
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of memguard.toml, for editors (``memguard config schema``)."""
+    return Config.model_json_schema(by_alias=True)
