@@ -60,7 +60,7 @@ $(DOCS_STAMP): requirements/docs.txt $(STAMP)
 	@touch $(DOCS_STAMP)
 
 docs: $(DOCS_STAMP)
-	@$(BIN)/mkdocs build --strict $(ARGS)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict $(ARGS)
 
 # Resolves the newest versions that pyproject.toml allows, for Python 3.11 to 3.13 and every platform at once, and
 # writes them with the hash of every file. When a framework moved, tests/measured_versions.toml says what to do.

@@ -30,9 +30,12 @@ run = subprocess.run(
     text=True,
     check=False,
 )
-where = os.path.relpath(folder / "wheel", empty) + os.sep
-output = run.stdout.replace(where, "").replace("memguard/integrations/", "integrations/")
-print(output.replace("memguard/bench/", "bench/"), end="")
+output = run.stdout  # name files as they lie in the repository
+for where in (str(folder / "wheel"), os.path.relpath(folder / "wheel", empty)):
+    for mapped in ("integrations", "bench"):
+        output = output.replace(f"{where}/memguard/{mapped}/", f"{mapped}/")
+    output = output.replace(f"{where}/", "")
+print(output, end="")
 print(run.stderr, end="", file=sys.stderr)
 if run.returncode:
     raise SystemExit(run.returncode)

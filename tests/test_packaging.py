@@ -246,6 +246,46 @@ def test_command_line_starts_without_any_framework(unpacked: Path, bare: Path, t
     assert "audit" in run.stdout
 
 
+# --- a fresh machine -----------------------------------------------------------------------------------
+
+
+def find_python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """.ci/find-python with nothing on PATH but `folder`."""
+    command = ["/bin/sh", str(ROOT / ".ci" / "find-python"), *arguments]
+    return subprocess.run(command, env={"PATH": str(folder)}, capture_output=True, text=True, check=False)
+
+
+def program(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+def test_a_python_that_cannot_run_or_is_too_old_is_passed_over(tmp_path: Path) -> None:
+    program(tmp_path / "python3", "echo 'Python 3.9.18'; exit 3")
+    program(tmp_path / "python3.13", "exit 127")  # the shim of a version manager
+    program(tmp_path / "python3.12", f'exec "{sys.executable}" "$@"')
+    run = find_python(tmp_path)
+    assert (run.returncode, run.stdout) == (0, f"{tmp_path}/python3.12\n")
+
+
+def test_without_a_usable_python_the_message_says_what_is_missing(tmp_path: Path) -> None:
+    program(tmp_path / "python3", """case "$1" in --version) echo 'Python 3.10.13';; *) exit 3;; esac""")
+    run = find_python(tmp_path, "", "bench")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "Python 3.11 or newer" in run.stderr
+    assert "python3: Python 3.10.13" in run.stderr
+    assert "python3.12: not found" in run.stderr
+    assert "make PYTHON=/path/to/python3.12 bench" in run.stderr
+
+
+def test_a_python_that_was_named_is_the_only_one_tried(tmp_path: Path) -> None:
+    program(tmp_path / "python3.12", f'exec "{sys.executable}" "$@"')
+    assert find_python(tmp_path, "python3.12").returncode == 0
+    run = find_python(tmp_path, "python3.99")
+    assert run.returncode == 1
+    assert "python3.12: " not in run.stderr
+
+
 # --- versions -------------------------------------------------------------------------------------------
 
 
