@@ -3,7 +3,8 @@
 Strongest first: keyword, environment, ``--config``/``MEMGUARD_CONFIG`` or the given file,
 ``./memguard.toml`` (then ``./.memguard/memguard.toml``), ``[tool.memguard]`` of
 ``./pyproject.toml``, the user's file, the preset. Tables are merged key by key; anything else
-replaces what a weaker place says. The preset is the strongest one named, ``balanced`` if none is. ``.env`` files are not read.
+replaces what a weaker place says. The preset is the strongest one named, ``balanced`` if none is.
+``.env`` files are not read.
 
 Given a home folder or a file, only that file is read (plus keyword and environment): a home means
 the same in every working directory. Discovery reads every place that exists.

@@ -1,0 +1,186 @@
+"""Names to things: guards, anchors, keys, adapters, systems under test, command groups.
+
+An entry is a ``"module:attribute"`` string and is imported when it is first asked for, so naming a
+backend costs nothing. Other distributions add entries through the entry point group
+``memguard.plugins``: each entry point is a function without arguments that calls ``add`` on the
+registries below. Plug-ins are loaded when a name is not found among the built-in ones, or when names
+are listed; a plug-in may add names and never replaces one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from memguard.errors import ConfigError, UnsupportedError
+from memguard.isolate import Raised, attempt
+from memguard.record import did_you_mean
+
+GROUP = "memguard.plugins"
+_INSTALL = "pip install 'memguard-middleware[{}]'"
+
+_lock = threading.RLock()
+_loaded = False
+#: Plug-ins that could not be loaded: entry point name to the type of what it raised.
+broken: dict[str, str] = {}
+
+
+class Registry:
+    """One table of names.
+
+    Args:
+        kind: what it holds, for messages (``"guard"``).
+        entries: name to ``"module:attribute"``; or such a string itself, naming the table that another
+            module keeps, so that there is one list and not two.
+        extras: name to the extra of memguard-middleware that it needs, where it needs one.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        entries: Mapping[str, str] | str,
+        *,
+        extras: Mapping[str, str] | None = None,
+        helps: Mapping[str, str] | None = None,
+    ) -> None:
+        self.kind = kind
+        self._source = entries if isinstance(entries, str) else ""
+        self._table: dict[str, Any] | None = None if isinstance(entries, str) else dict(entries)
+        self._extras = dict(extras or {})
+        self._helps = dict(helps or {})
+
+    def add(self, name: str, target: object, *, extra: str | None = None, help: str = "") -> None:
+        """Add an entry: the thing itself, or where to import it from, with one line that describes it.
+
+        Raises:
+            ConfigError: MG106, the name is taken.
+        """
+        with _lock:
+            if name in self._entries():
+                raise ConfigError(f"there is a {self.kind} called {name!r} already", code="MG106")
+            self._entries()[name] = target
+            self._helps[name] = help
+            if extra is not None:
+                self._extras[name] = extra
+
+    def names(self) -> tuple[str, ...]:
+        """Every name, sorted, plug-ins included."""
+        load_plugins()
+        return tuple(sorted(self._entries()))
+
+    def __contains__(self, name: object) -> bool:
+        if name not in self._entries():
+            load_plugins()
+        return name in self._entries()
+
+    def describe(self, name: str) -> str:
+        """One line about an entry, empty if nobody gave one. Imports nothing."""
+        return self._helps.get(name, "")
+
+    def get(self, name: str) -> Any:
+        """The thing behind a name, imported if need be.
+
+        Raises:
+            ConfigError: MG105, there is no such name.
+            UnsupportedError: MG133, something it needs is not installed.
+        """
+        if name not in self:
+            raise ConfigError(
+                f"there is no {self.kind} called {name[:80]!r}",
+                code="MG105",
+                do=did_you_mean(name, self.names()),
+            )
+        target = self._entries()[name]
+        return self._imported(name, target) if isinstance(target, str) else target
+
+    def match(self, thing: object) -> str | None:
+        """The first name that is the qualified type of an object or of one of its bases.
+
+        For adapters, whose names are types such as ``langgraph.checkpoint.base.BaseCheckpointSaver``:
+        the nearest type in the method resolution order wins, and no framework is imported to look.
+        """
+        bases = [f"{cls.__module__}.{cls.__qualname__}" for cls in type(thing).__mro__[:-1]]
+        known = self._entries()
+        return next((name for name in bases if name in known), None) or next(
+            (name for name in bases if name in self), None
+        )
+
+    def _entries(self) -> dict[str, Any]:
+        if self._table is None:
+            module, _, attribute = self._source.partition(":")
+            table: dict[str, Any] = getattr(importlib.import_module(module), attribute)
+            self._table = table
+        return self._table
+
+    def _imported(self, name: str, target: str) -> Any:
+        module, _, attribute = target.partition(":")
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            extra = self._extras.get(name)
+            missing = error.name or module
+            if missing.partition(".")[0] == "memguard":
+                raise  # our own module: a broken installation, not a missing extra
+            raise UnsupportedError(
+                f"the {self.kind} {name!r} needs {missing}, which is not installed",
+                code="MG133",
+                do=_INSTALL.format(extra) if extra else f"Install {missing}.",
+            ) from error
+
+
+guards = Registry(
+    "guard",
+    {
+        "provenance": "memguard.guards.provenance:Provenance",
+        "sanitizer": "memguard.guards.sanitizer:Sanitizer",
+    },
+)
+#: By URI scheme.
+anchors = Registry("anchor", "memguard.anchors:SCHEMES")
+#: By URI scheme.
+keys = Registry("key", "memguard.keys:SCHEMES")
+#: By qualified name of the type that is wrapped.
+adapters = Registry("adapter", {})
+#: Systems under test of the benches, by base name.
+suts = Registry("sut", "memguard.bench.suts.names:BASES")
+#: Command groups that live above the command line's floor, by verb.
+commands = Registry("command", {})
+
+ALL: Mapping[str, Registry] = {
+    registry.kind: registry for registry in (guards, anchors, keys, adapters, suts, commands)
+}
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Every name of a kind: guard, anchor, key, adapter, sut or command."""
+    return ALL[kind].names()
+
+
+def load(kind: str, name: str) -> Any:
+    """The thing of that kind and name; see :meth:`Registry.get`."""
+    return ALL[kind].get(name)
+
+
+def describe(kind: str, name: str) -> str:
+    """One line about it."""
+    return ALL[kind].describe(name)
+
+
+def load_plugins() -> None:
+    """Load the entry points of :data:`GROUP`, once. One that fails is noted in :data:`broken`."""
+    global _loaded
+    with _lock:
+        if _loaded:
+            return
+        _loaded = True  # first: a plug-in that looks up a name must not start this again
+        for point in entry_points(group=GROUP):
+            result = attempt(_run, point)
+            if isinstance(result, Raised):
+                broken[point.name] = result.name
+
+
+def _run(point: EntryPoint) -> None:
+    point.load()()
