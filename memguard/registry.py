@@ -144,13 +144,30 @@ anchors = Registry("anchor", "memguard.anchors:SCHEMES")
 keys = Registry("key", "memguard.keys:SCHEMES")
 #: By qualified name of the type that is wrapped.
 adapters = Registry("adapter", {})
+#: Stores that the command line can open, by the ``kind`` of ``[stores.NAME]``
+#: (the protocol is :class:`memguard.cli.stores.StoreKind`).
+kinds = Registry(
+    "kind of store",
+    {
+        "langgraph-sqlite-saver": "memguard.integrations.langgraph.open:SQLITE_SAVER",
+        "langgraph-async-sqlite-saver": "memguard.integrations.langgraph.open:ASYNC_SQLITE_SAVER",
+        "langgraph-sqlite-store": "memguard.integrations.langgraph.open:SQLITE_STORE",
+        "langgraph-async-sqlite-store": "memguard.integrations.langgraph.open:ASYNC_SQLITE_STORE",
+    },
+    extras={
+        "langgraph-sqlite-saver": "langgraph",
+        "langgraph-async-sqlite-saver": "langgraph",
+        "langgraph-sqlite-store": "langgraph",
+        "langgraph-async-sqlite-store": "langgraph",
+    },
+)
 #: Systems under test of the benches, by base name.
 suts = Registry("sut", "memguard.bench.suts.names:BASES")
 #: Command groups that live above the command line's floor, by verb.
 commands = Registry("command", {})
 
 ALL: Mapping[str, Registry] = {
-    registry.kind: registry for registry in (guards, anchors, keys, adapters, suts, commands)
+    registry.kind: registry for registry in (guards, anchors, keys, adapters, kinds, suts, commands)
 }
 
 
