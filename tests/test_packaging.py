@@ -246,6 +246,25 @@ def test_command_line_starts_without_any_framework(unpacked: Path, bare: Path, t
     assert "audit" in run.stdout
 
 
+def test_another_distribution_adds_names_through_the_entry_point_group(tmp_path: Path) -> None:
+    """A plug-in is a distribution with an entry point; nothing of ours has to know it."""
+    info = tmp_path / "toy-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[memguard.plugins]\ntoy = toy:add\nbroken = toy:absent\n")
+    (tmp_path / "toy.py").write_text(
+        "from memguard import registry\n"
+        "def add() -> None:\n"
+        "    for kind in ('guard', 'anchor', 'key', 'adapter', 'sut'): registry.ALL[kind].add('toy', 'toy:add')\n"
+    )
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from memguard import registry\n"
+    code += "for kind in ('guard', 'anchor', 'key', 'adapter', 'sut'):\n"
+    code += "    assert 'toy' in registry.names(kind), kind\n"
+    code += "    assert registry.load(kind, 'toy').__module__ == 'toy'\n"
+    code += "assert registry.broken == {'broken': 'AttributeError'}, registry.broken"
+    assert "toy" in loaded(code)
+
+
 # --- a fresh machine -----------------------------------------------------------------------------------
 
 
