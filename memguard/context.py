@@ -59,13 +59,13 @@ def source(
         signature: the source's own signature, for sources that must sign.
 
     Raises:
-        ConfigError: MG110 or MG111 for what is no source, MG113 for what is no parent.
+        ConfigError: MG141 or MG142 for what is no source, MG144 for what is no parent.
     """
     base = what if isinstance(what, Source) else Source.parse(what)
     if signature is not None:
         base = Source(base.kind, base.id, signature)
     if isinstance(parents, (str, bytes)):
-        raise ConfigError("parents is a list, not one string", code="MG113", do="Write parents=[id].")
+        raise ConfigError("parents is a list, not one string", code="MG144", do="Write parents=[id].")
     lineage = Lineage.of(*(as_parent(item) for item in parents))
     return Declared(_source, Provenance(base, lineage))
 
@@ -85,7 +85,7 @@ def principal(
     Raises:
         ScopeError: MG221 for an identity that is missing, None, empty or a wildcard: a request whose
             user got lost must not become everybody's.
-        ConfigError: MG112 for an unknown purpose.
+        ConfigError: MG143 for an unknown purpose.
     """
     owner = None if isinstance(tenant, _Left) else check_identity("tenant", tenant)
     person = None if isinstance(user, _Left) else check_identity("user", user)
@@ -121,6 +121,6 @@ def as_parent(item: object) -> Parent:
         return Parent(str(getattr(item, "key", "") or origin), trust)
     raise ConfigError(
         f"{type(item).__name__} cannot be a parent",
-        code="MG113",
+        code="MG144",
         do="Pass record ids, or items read through a guarded store.",
     )

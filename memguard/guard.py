@@ -20,11 +20,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from memguard.decision import Decision
 from memguard.record import Principal, Record
-from memguard.settings import Config
+
+if TYPE_CHECKING:  # pydantic is not worth its import time to somebody who only types ``import memguard``
+    from memguard.settings import Config
 
 
 class Stage(StrEnum):

@@ -86,7 +86,7 @@ class Source:
     ``str()`` is ``kind:id`` (``web:https://shop.example``) or just the kind; :meth:`parse` reads it.
 
     Raises:
-        ConfigError: MG110 for a kind that does not exist, MG111 for an id that cannot be one.
+        ConfigError: MG141 for a kind that does not exist, MG142 for an id that cannot be one.
     """
 
     kind: str
@@ -98,14 +98,14 @@ class Source:
         if self.kind not in KINDS:
             raise ConfigError(
                 f"{str(self.kind)[:40]!r} is not a kind of source",
-                code="MG110",
+                code="MG141",
                 do=did_you_mean(self.kind, KINDS),
             )
         ident: object = self.id  # callers may not be type-checked
         if not isinstance(ident, str) or len(ident) > MAX_ID or _UNPRINTABLE.search(ident):
             raise ConfigError(
                 f"the id of this {self.kind} source is not a line of at most {MAX_ID} printable characters",
-                code="MG111",
+                code="MG142",
                 do="Give a name or a URL, without control characters.",
             )
 
@@ -115,7 +115,7 @@ class Source:
         if not isinstance(text, str):
             raise ConfigError(
                 f"a source is a string, not {type(text).__name__}",
-                code="MG110",
+                code="MG141",
                 do='Write it as "kind:id", for example "web:https://shop.example".',
             )
         kind, _, ident = text.partition(":")
@@ -151,12 +151,15 @@ class Lineage:
         return bool(self.parents)
 
 
+FIRST_HAND = Lineage()
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """A source with its lineage. ``trust`` is None while it is only declared, not judged."""
 
     source: Source = UNKNOWN_SOURCE
-    lineage: Lineage = Lineage()
+    lineage: Lineage = FIRST_HAND
     trust: Trust | None = None
 
 
@@ -174,7 +177,7 @@ class Principal:
 
     Raises:
         ScopeError: MG221 for an identity that is empty, a wildcard or not a string, or for none at all.
-        ConfigError: MG112 for a purpose that does not exist.
+        ConfigError: MG143 for a purpose that does not exist.
     """
 
     tenant: str | None = None
@@ -190,7 +193,7 @@ class Principal:
         if self.purpose not in ("context", "act"):
             raise ConfigError(
                 f"{str(self.purpose)[:40]!r} is not a purpose",
-                code="MG112",
+                code="MG143",
                 do=did_you_mean(self.purpose, ("context", "act")),
             )
 
@@ -248,7 +251,7 @@ class Record:
     store: str = ""
     key: str = ""
     source: Source = UNKNOWN_SOURCE
-    lineage: Lineage = Lineage()
+    lineage: Lineage = FIRST_HAND
     scope: Scope = Scope()
     validity: Validity = Validity()
     trust: Trust | None = None
