@@ -125,11 +125,10 @@ class FileAnchor:
             raise self._refuse()
         end, tail = log.mark
         try:
-            if since.offset == end and since.epoch == log.header.epoch:
-                return os.pread(log.fd, 8, end - 4) != tail
-            if since.epoch != log.header.epoch or since.offset > os.fstat(log.fd).st_size:
-                return True
-            return bool(os.pread(log.fd, 4, since.offset).strip(b"\0"))
+            # Another offset is behind (there is more) or ahead (read settles what that means).
+            return (
+                since.offset != end or since.epoch != log.header.epoch or os.pread(log.fd, 8, end - 4) != tail
+            )
         except OSError as exc:
             raise failed("read", self.uri, exc) from exc
 
@@ -151,6 +150,11 @@ class FileAnchor:
                 if start == end and os.pread(log.fd, 4, end - 4) != tail[:4]:
                     raise rolled_back(self.uri, f"What stands before byte {end} was changed.")
                 found = log.read_on(start, full=whole)
+                if not found.payloads and start not in (end, HEADER_SIZE):
+                    # Zeros at a place that this object never saw: is it the end, or beyond?
+                    true_end = log.read_on(HEADER_SIZE, full=True).end
+                    if true_end < start:
+                        raise rolled_back(self.uri, f"It ends at byte {true_end}; byte {start} was seen.")
                 if found.stop is not Stop.SUPERSEDED:
                     return found.payloads, Cursor(epoch, found.end), whole and since is not None
         except OSError as exc:

@@ -1,0 +1,77 @@
+"""The ledger's hash chain: encoding, linking, checking. Pure.
+
+Format (``docs/spec/anchor-log.md``, section Ledger)::
+
+    encoded = "memguard.ledger/1\\0" context operation kid generation fence time count record*
+    chain   = HMAC-SHA256(key, previous chain || encoded)
+
+Texts are UTF-8 with a u32 length before them; generation, fence and count are u64, time is
+an IEEE 754 double, all big-endian. The first entry of a context follows 32 zero bytes.
+"""
+
+from __future__ import annotations
+
+import hmac
+import struct
+from collections.abc import Callable, Iterable
+
+from memguard.ports import LedgerEntry
+
+#: What the first entry of a context is linked to.
+GENESIS = bytes(32)
+_DOMAIN = b"memguard.ledger/1\0"
+_LENGTH = struct.Struct(">I")
+_NUMBERS = struct.Struct(">QQdQ")
+
+
+def encode(entry: LedgerEntry) -> bytes:
+    """The bytes of an entry that its link covers: every field but ``chain``, unambiguously.
+
+    Raises:
+        ValueError: a number is negative or over 64 bits, or a text has a lone surrogate.
+    """
+    try:
+        numbers = _NUMBERS.pack(entry.generation, entry.fence, entry.time, len(entry.records))
+    except struct.error as exc:
+        raise ValueError(f"a ledger number is out of range: {exc}") from None
+    texts = (entry.context, entry.operation, entry.kid)
+    return b"".join((_DOMAIN, *map(_text, texts), numbers, *map(_text, entry.records)))
+
+
+def link(key: bytes, previous_chain: bytes, entry: LedgerEntry) -> bytes:
+    """The ``chain`` (32 bytes) of an entry that follows one whose chain is ``previous_chain``."""
+    if len(previous_chain) != len(GENESIS):
+        raise ValueError(f"a chain value has {len(previous_chain)} bytes, not {len(GENESIS)}")
+    return hmac.digest(key, previous_chain + encode(entry), "sha256")
+
+
+def verify_chain(
+    key: bytes | Callable[[str], bytes], entries: Iterable[LedgerEntry], previous_chain: bytes = GENESIS
+) -> int | None:
+    """The position of the first entry that does not follow from those before it, or None.
+
+    Args:
+        key: the chain key, or a function from key id to key (then its ``UnknownKeyError`` passes).
+        entries: entries of one context, oldest first. One of another context is broken.
+        previous_chain: what the first of them follows; not genesis when checking a part.
+
+    A chain shows edits, insertions and removals in the middle. That its end is missing shows
+    only against the head in the anchor.
+    """
+    context: str | None = None
+    for position, entry in enumerate(entries):
+        context = entry.context if context is None else context
+        secret = key if isinstance(key, bytes) else key(entry.kid)
+        try:
+            expected = link(secret, previous_chain, entry)
+        except ValueError:
+            return position
+        if not hmac.compare_digest(expected, entry.chain) or entry.context != context:
+            return position
+        previous_chain = entry.chain
+    return None
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return _LENGTH.pack(len(data)) + data
