@@ -73,9 +73,13 @@ class Layer:
     #: Path of the table within the file, ``("tool", "memguard")`` for pyproject.
     under: tuple[str, ...] = ()
 
+    def line(self, path: Sequence[str]) -> int | None:
+        """The line of a value, or of the table it belongs in."""
+        return line_of(self.text, (*self.under, *path)) if self.text else None
+
     def place(self, path: Sequence[str]) -> str:
         """``file:line`` of a value, or the layer's name."""
-        line = line_of(self.text, (*self.under, *path)) if self.text else None
+        line = self.line(path)
         return f"{self.origin}:{line}" if line else self.origin
 
 
@@ -170,7 +174,7 @@ def build(layers: Sequence[Layer]) -> tuple[Config, dict[str, str]]:
         _merge(merged, layer.values)
         for path, _ in _leaves(layer.values):
             origins[".".join(path)] = layer.place(path)
-    return _validated(merged, Layer("the merged configuration", merged)), origins
+    return _validated(merged, *layers), origins
 
 
 def write_toml(config: Config) -> str:
@@ -272,7 +276,7 @@ def _environment(env: Mapping[str, str]) -> list[Layer]:
     return layers
 
 
-def _validated(values: Mapping[str, Any], layer: Layer, *, whole: bool = True) -> Config:
+def _validated(values: Mapping[str, Any], *layers: Layer, whole: bool = True) -> Config:
     try:
         return Config.model_validate(dict(values))
     except ValidationError as error:
@@ -282,10 +286,10 @@ def _validated(values: Mapping[str, Any], layer: Layer, *, whole: bool = True) -
         if not problems:
             return Config()
         # The first is enough: the person mends one and runs again.
-        raise _explained(problems[0], layer) from None
+        raise _explained(problems[0], layers) from None
 
 
-def _explained(problem: Any, layer: Layer) -> ConfigError:
+def _explained(problem: Any, layers: Sequence[Layer]) -> ConfigError:
     path = tuple(str(part) for part in problem["loc"] if part != "[key]")
     name = ".".join(path) or "the configuration"
     kind, given = problem["type"], problem.get("input")
@@ -300,7 +304,10 @@ def _explained(problem: Any, layer: Layer) -> ConfigError:
         # The value is not repeated: a key pasted into the wrong place must not reach a log.
         # pydantic's sentence names what was expected and does not repeat it either.
         what, do = f"{name} is not usable", problem["msg"].removeprefix("Value error, ") + "."
-    return ConfigError(what, code="MG104", where=layer.place(path), why="Nothing was guarded.", do=do)
+    # Of several layers, one that has a line for it; a value that is missing everywhere may have none.
+    layer = next((layer for layer in layers if layer.line(path)), layers[0] if layers else None)
+    where = layer.place(path) if layer else None
+    return ConfigError(what, code="MG104", where=where, why="Nothing was guarded.", do=do)
 
 
 def _words(given: object, words: Sequence[str]) -> str:
