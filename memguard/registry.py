@@ -143,7 +143,17 @@ anchors = Registry("anchor", "memguard.anchors:SCHEMES")
 #: By URI scheme.
 keys = Registry("key", "memguard.keys:SCHEMES")
 #: By qualified name of the type that is wrapped.
-adapters = Registry("adapter", {})
+adapters = Registry(
+    "adapter",
+    {
+        "langgraph.checkpoint.base.BaseCheckpointSaver": "memguard.integrations.langgraph.guard:guard_saver",
+        "langgraph.store.base.BaseStore": "memguard.integrations.langgraph.guard:guard_store",
+    },
+    extras={
+        "langgraph.checkpoint.base.BaseCheckpointSaver": "langgraph",
+        "langgraph.store.base.BaseStore": "langgraph",
+    },
+)
 #: Stores that the command line can open, by the ``kind`` of ``[stores.NAME]``
 #: (the protocol is :class:`memguard.cli.stores.StoreKind`).
 kinds = Registry(

@@ -1,0 +1,181 @@
+"""Audit, adoption and repair of a saver's rows: every row with its content digested, none decoded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from memguard.care import Existing
+from memguard.custody import Pair
+from memguard.effects import Call, Operation
+from memguard.errors import IntegrityError, UnsupportedError
+from memguard.integrations.langgraph import rows
+from memguard.integrations.langgraph.operations import Operations
+from memguard.integrations.langgraph.scan import GeneralScan, SqliteScan, reading
+from memguard.integrity.index import pack_key
+from memguard.integrity.tag import PREFIX, Seal
+from memguard.integrity.verifier import Claim, Context
+
+_CHECKPOINTS = (
+    "SELECT rowid, checkpoint_id, parent_checkpoint_id, type, CAST(checkpoint AS BLOB), typeof(checkpoint), "
+    "CAST(metadata AS BLOB) FROM checkpoints "
+    "WHERE thread_id = ? AND checkpoint_ns = ?"
+)
+_WRITES = (
+    "SELECT rowid, checkpoint_id, task_id, task_path, idx, channel, type, CAST(value AS BLOB), typeof(value) "
+    "FROM writes "
+    "WHERE thread_id = ? AND checkpoint_ns = ?"
+)
+
+
+class SqliteCare:
+    """The two tables of the SQLite savers."""
+
+    def __init__(self, operations: Operations, scan: SqliteScan) -> None:
+        self._ops, self._sql = operations, scan
+
+    def scan(self, context: Context) -> Operation[Iterable[Claim]]:
+        """See :class:`~memguard.custody.Rows`."""
+        return (yield from self._sql.rows(context))
+
+    def erase(self, context: Context, removes: Sequence[Pair] | None) -> Operation[None]:
+        """See :class:`~memguard.custody.Rows`."""
+        yield from self._ops.erase(context, removes)
+
+    def contexts(self) -> Operation[Sequence[str]]:
+        """See :class:`~memguard.care.CareRows`."""
+        return (yield from self._sql.contexts(None))
+
+    def existing(self, context: Context) -> Operation[Iterable[Existing]]:
+        """See :class:`~memguard.care.CareRows`."""
+        thread, namespace = rows.thread_of(context.id)
+        with reading(thread, namespace):
+            checkpoints = yield Call(self._sql._all, _CHECKPOINTS, (thread, namespace))
+            writes = yield Call(self._sql._all, _WRITES, (thread, namespace))
+        return [
+            *(_checkpoint(thread, namespace, *row) for row in checkpoints),
+            *(_write(thread, namespace, *row) for row in writes),
+        ]
+
+    def write_seals(self, context: Context, sealed: Sequence[tuple[Existing, Seal]]) -> Operation[None]:
+        """See :class:`~memguard.care.CareRows`."""
+        statements = []
+        for item, seal in sealed:
+            table, rowid, old = item.row
+            if table == "checkpoints":
+                metadata = {**(old or {}), rows.FIELD: {"seal": seal.encode()}}
+                text = json.dumps(metadata, ensure_ascii=False).encode("utf-8", "ignore")
+                statements.append(("UPDATE checkpoints SET metadata = ? WHERE rowid = ?", (text, rowid)))
+            else:
+                kind = f"{old}{rows.SEPARATOR}{seal.encode()}"
+                statements.append(("UPDATE writes SET type = ? WHERE rowid = ?", (kind, rowid)))
+        yield Call(self._sql.change, statements)
+
+    def drop(self, context: Context, found: Sequence[Existing]) -> Operation[None]:
+        """See :class:`~memguard.care.CareRows`."""
+        yield Call(
+            self._sql.change,
+            [(f"DELETE FROM {item.row[0]} WHERE rowid = ?", (item.row[1],)) for item in found],  # noqa: S608
+        )
+
+
+def _checkpoint(
+    thread: str, namespace: str, rowid: int, key: str, parent: Any, kind: Any, data: Any, form: str, text: Any
+) -> Existing:
+    record = rows.name(thread, namespace, str(key))
+    try:
+        metadata = json.loads(text) if text is not None else {}
+    except (ValueError, TypeError, RecursionError):
+        metadata = None
+    content = _sha(data, form)
+    claim = rows.checkpoint_claim(str(key), parent, kind, metadata, record, content)
+    mine: dict[str, Any] | None = None
+    if isinstance(metadata, dict):
+        mine, _ = rows.split_metadata(metadata)
+        if claim.seal is None:  # from before the guard: what a seal would bind
+            parent_text = None if parent is None else str(parent)
+            claim = claim._replace(bound=rows.bound_fields(parent_text, str(kind), mine, None))
+    return Existing(claim, content, b"", ("checkpoints", rowid, mine))
+
+
+def _write(
+    thread: str, namespace: str, rowid: int, key: str, task: Any, path: Any, index: Any, channel: Any, kind: Any, data: Any, form: str
+) -> Existing:
+    record = f"pending write {channel!r} of {rows.name(thread, namespace, str(key))}"
+    content = _sha(data, form)
+    base = rows.base_kind(str(kind))
+    where = ("writes", rowid, base)
+    extra = rows.write_extra(int(index), str(path))
+    if rows.SEPARATOR + PREFIX in str(kind):
+        try:
+            claim, order = rows.write_claim(str(key), task, channel, kind, record, content)
+            if order == (path, task, index):
+                return Existing(claim, content, extra, where)
+        except IntegrityError:
+            pass
+        base = str(kind)
+    claim = Claim(
+        rows.WRITE,
+        pack_key(str(key)),
+        rows.member_of(str(task), int(index)),
+        rows.write_key(str(key), str(task)),
+        None,
+        (str(channel).encode("utf-8", "surrogatepass"), base.encode()),
+        record,
+        content,
+    )
+    return Existing(claim, content, extra, where)
+
+
+def _sha(data: Any, form: str) -> bytes:
+    if form == "blob":
+        return hashlib.sha256(data).digest()
+    return bytes(32)  # a blob column that holds something else: no digest matches it
+
+
+class GeneralCare:
+    """Any other saver: audited through its own list; adoption and repair need rows to be addressed singly."""
+
+    def __init__(self, operations: Operations, scan: GeneralScan) -> None:
+        self._ops, self._general = operations, scan
+
+    def scan(self, context: Context) -> Operation[Iterable[Claim]]:
+        """See :class:`~memguard.custody.Rows`."""
+        return (yield from self._general.rows(context))
+
+    def erase(self, context: Context, removes: Sequence[Pair] | None) -> Operation[None]:
+        """See :class:`~memguard.custody.Rows`."""
+        yield from self._ops.erase(context, removes)
+
+    def contexts(self) -> Operation[Sequence[str]]:
+        """See :class:`~memguard.care.CareRows`."""
+        return (yield from self._general.contexts(None))
+
+    def existing(self, context: Context) -> Operation[Iterable[Existing]]:
+        """See :class:`~memguard.care.CareRows`."""
+        return self._existing((yield from self._general.rows(context)))
+
+    def _existing(self, claims: Iterable[Claim]) -> Iterator[Existing]:
+        for claim in claims:
+            yield Existing(claim, claim.content or b"", b"", None)
+
+    def write_seals(self, context: Context, sealed: Sequence[tuple[Existing, Seal]]) -> Operation[None]:
+        """See :class:`~memguard.care.CareRows`."""
+        raise _unsupported("adopted")
+        yield
+
+    def drop(self, context: Context, found: Sequence[Existing]) -> Operation[None]:
+        """See :class:`~memguard.care.CareRows`."""
+        raise _unsupported("repaired")
+        yield
+
+
+def _unsupported(what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"this saver's rows cannot be {what} one by one.",
+        code="MG143",
+        why="memguard knows the tables of the SQLite savers; other savers are reached through their methods only.",
+        do="Copy the threads into a guarded saver: read them bare, put them guarded.",
+    )

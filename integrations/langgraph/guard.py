@@ -1,0 +1,65 @@
+"""From a LangGraph object to its guarded twin: which way to read it, which layout, which name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memguard.care import Handle
+from memguard.engine import MemGuard
+from memguard.errors import UnsupportedError
+from memguard.integrations.langgraph.care import GeneralCare, SqliteCare
+from memguard.integrations.langgraph.operations import Operations
+from memguard.integrations.langgraph.place import place_of
+from memguard.integrations.langgraph.saver import GuardedSaver, guarded_type
+from memguard.integrations.langgraph.scan import AsyncSqliteScan, GeneralScan, SqliteScan
+
+_SQLITE = {"SqliteSaver": SqliteScan, "AsyncSqliteSaver": AsyncSqliteScan}
+
+
+def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[str, Any]) -> GuardedSaver:
+    """Guard a checkpointer. The saver itself is unchanged.
+
+    Raises:
+        UnsupportedError: the saver cannot be copied, or has no serializer.
+    """
+    kind = _sqlite_kind(saver)
+    is_async = _is_async(saver)
+    scan = _SQLITE[kind]() if kind else GeneralScan(is_async)
+    place = place_of(saver)
+    try:
+        operations = Operations(
+            saver,
+            scan,
+            layout="whole" if kind else "split",
+            is_async=is_async,
+            inline=place is None and not is_async,
+            special="all" if kind else "each",
+        )
+    except (TypeError, AttributeError) as error:
+        raise UnsupportedError(
+            f"{type(saver).__name__} cannot be copied with another serializer.",
+            code="MG142",
+            why=f"{type(error).__name__} while copying it.",
+            do="Report the saver's type; guarding needs copy.copy(saver) and a serde attribute.",
+        ) from None
+    store_kind = "langgraph-async-sqlite-saver" if is_async else "langgraph-sqlite-saver"
+    custody = mg.custody(saver, name, operations, kind=store_kind, place=place, overrides=overrides)
+    operations.custody = custody
+    guarded = guarded_type(type(saver))(saver, operations)
+    care = SqliteCare(operations, scan) if kind else GeneralCare(operations, scan)
+    guarded.__dict__["_memguard"] = Handle(mg, custody, care, guarded._run, saver)
+    return guarded
+
+
+def _sqlite_kind(saver: Any) -> str | None:
+    """The shipped SQLite saver this is, by the module that defines it, subclasses included."""
+    for cls in type(saver).__mro__:
+        if cls.__module__.startswith("langgraph.checkpoint.sqlite") and cls.__name__ in _SQLITE:
+            return cls.__name__
+    return None
+
+
+def _is_async(saver: Any) -> bool:
+    """Whether a saver's own side is the async one: it is bound to an event loop."""
+    return getattr(saver, "loop", None) is not None

@@ -1,0 +1,260 @@
+"""Checkpoints and pending writes as claims: the translation between LangGraph's rows and seals.
+
+A context is one (thread, checkpoint namespace). A group is one checkpoint id: its main row is the
+checkpoint, its members are the pending writes stored under it, which may come first. Two layouts:
+
+``whole``  the saver stores a checkpoint as one value (SqliteSaver, AsyncSqliteSaver): the digest in
+           the seal is that of the stored bytes.
+``split``  the saver keeps a frame and one value per channel version (InMemorySaver, any other): the
+           digest covers the frame and the channels that this put stores; the digests of all channels
+           that the checkpoint shows are bound by the head.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
+
+from memguard.errors import TamperedError
+from memguard.integrations.langgraph.serde import Raw, undecodable
+from memguard.integrity.canonical import canonical_json, canonical_parsed, frame, unframe
+from memguard.integrity.index import MAIN, MEMBER, pack_key
+from memguard.integrity.tag import PREFIX, digest, parse
+from memguard.integrity.verifier import Claim
+
+FIELD = "memguard"
+CHECKPOINT, WRITE = b"ck", b"wr"
+#: Between the type of a pending write and its seal, in the type column.
+SEPARATOR = "|"
+
+
+def context_of(thread: str, namespace: str) -> str:
+    """The context id of a thread and checkpoint namespace."""
+    return json.dumps(["ck", thread, namespace], ensure_ascii=False, separators=(",", ":"))
+
+
+def thread_of(context: str) -> tuple[str, str]:
+    """Thread and namespace of a context id."""
+    _, thread, namespace = json.loads(context)
+    return thread, namespace
+
+
+def name(thread: str, namespace: str, checkpoint: str) -> str:
+    """How errors name a checkpoint."""
+    place = f"thread {thread!r}" + (f" namespace {namespace!r}" if namespace else "")
+    return f"checkpoint {checkpoint} of {place}"
+
+
+# -- checkpoints ---------------------------------------------------------------------------------
+
+
+def bound_fields(parent: str | None, kind: str, metadata: Mapping[str, Any], label: Any) -> tuple[bytes, ...]:
+    """What a checkpoint's tag binds beside its key and content: parent, type, metadata, label."""
+    return (_optional(parent), kind.encode(), canonical_json(metadata), canonical_json(label))
+
+
+def _optional(text: str | None) -> bytes:
+    return b"" if text is None else b"=" + text.encode("utf-8", "surrogatepass")
+
+
+def checkpoint_claim(
+    key: str,
+    parent: object,
+    kind: object,
+    metadata: object,
+    record: str,
+    content: bytes | None = None,
+    place: bytes = b"",
+) -> Claim:
+    """The claim of a checkpoint row as found; whatever is of a wrong shape carries no seal."""
+    seal: object = None
+    bound: tuple[bytes, ...] = ()
+    if isinstance(metadata, Mapping):
+        own = metadata.get(FIELD)
+        if isinstance(own, Mapping):
+            seal = own.get("seal")
+            rest = {k: v for k, v in metadata.items() if k != FIELD}
+            try:
+                label = own.get("label")
+                bound = (
+                    _optional(None if parent is None else str(parent)),
+                    str(kind).encode(),
+                    canonical_parsed(rest),
+                    b"null" if label is None else canonical_parsed(label),
+                )
+            except (TypeError, ValueError):
+                seal = None
+    return Claim(
+        CHECKPOINT, pack_key(key), MAIN, key.encode("utf-8", "surrogatepass"), seal, bound, record, content, place
+    )
+
+
+def split_metadata(metadata: Mapping[str, Any]) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """The caller's metadata, and memguard's own field."""
+    own = metadata.get(FIELD)
+    return {k: v for k, v in metadata.items() if k != FIELD}, own if isinstance(own, Mapping) else {}
+
+
+class Channels(NamedTuple):
+    """The values of a split checkpoint as they are stored."""
+
+    frame: bytes
+    values: dict[str, tuple[str, bytes]]  # channel -> (type, SHA-256)
+
+    def content(self, stored: Sequence[str]) -> bytes:
+        """The digest for the seal: the frame, and the channels that its put stored."""
+        parts = [self.frame]
+        for channel in stored:
+            kind, sha = self.values.get(channel, ("", b""))
+            parts += [channel.encode("utf-8", "surrogatepass"), kind.encode(), sha]
+        return digest(*parts)
+
+    def place(self) -> bytes:
+        """All channels that the checkpoint shows, for the cell."""
+        parts = []
+        for channel in sorted(self.values):
+            kind, sha = self.values[channel]
+            parts += [channel.encode("utf-8", "surrogatepass"), kind.encode(), sha]
+        return digest(*parts)
+
+
+def channels_of(checkpoint: Mapping[str, Any], record: str) -> Channels:
+    """Frame and channel digests of a split checkpoint, as made or as found.
+
+    Raises:
+        TamperedError: the frame is not plain values.
+    """
+    values: dict[str, tuple[str, bytes]] = {}
+    for channel, value in checkpoint.get("channel_values", {}).items():
+        if isinstance(value, Raw):
+            values[channel] = (value.kind, value.digest())
+        elif hasattr(value, "typed"):
+            values[channel] = (value.typed[0], hashlib.sha256(value.typed[1]).digest())
+        else:  # a saver that keeps scalars in its frame gives them back as they are
+            values[channel] = ("=", hashlib.sha256(canonical_json(value)).digest())
+    rest = {k: v for k, v in checkpoint.items() if k != "channel_values"}
+    try:
+        return Channels(canonical_json(rest), values)
+    except (TypeError, ValueError):
+        raise undecodable(record) from None
+
+
+# -- pending writes ------------------------------------------------------------------------------
+
+
+def write_index(channel: str, position: int) -> int:
+    """The order key LangGraph gives a pending write."""
+    return WRITES_IDX_MAP.get(channel, position)
+
+
+def member_of(task: str, index: int) -> bytes:
+    """Eight bytes naming a pending write inside its checkpoint's group."""
+    return hashlib.sha256(frame(task.encode("utf-8", "surrogatepass"), str(index).encode())).digest()[:MEMBER]
+
+
+def write_extra(index: int, path: str) -> bytes:
+    """A pending write's order key: its index and task path, which reads do not return."""
+    return frame(str(index).encode(), path.encode("utf-8", "surrogatepass"))
+
+
+def write_key(checkpoint: str, task: str) -> bytes:
+    """The record key of a pending write, but for its order key, which the seal carries."""
+    return frame(checkpoint.encode("utf-8", "surrogatepass"), task.encode("utf-8", "surrogatepass"))
+
+
+def write_claim(
+    checkpoint: str, task: object, channel: object, kind: object, record: str, content: bytes | None = None
+) -> tuple[Claim, tuple[str, str, int]]:
+    """The claim of a pending write as found, and its authenticated sort key (path, task, index).
+
+    The sort key is true only once the claim was checked.
+
+    Raises:
+        TamperedError: the type carries no seal, or the seal no order key.
+    """
+    base, _, seal = str(kind).partition(SEPARATOR + PREFIX)
+    text = PREFIX + seal if seal else None
+    parsed = parse(text, record)
+    try:
+        index_text, path = unframe(parsed.extra)
+        index = int(index_text)
+        order = (path.decode("utf-8", "surrogatepass"), str(task), index)
+    except ValueError:
+        raise TamperedError(
+            "a pending write's tag has no order key.", case="untagged", record=record, code="MG404"
+        ) from None
+    claim = Claim(
+        WRITE,
+        pack_key(checkpoint),
+        member_of(str(task), index),
+        write_key(checkpoint, str(task)),
+        parsed,
+        (str(channel).encode("utf-8", "surrogatepass"), base.encode()),
+        record,
+        content,
+    )
+    return claim, order
+
+
+def base_kind(kind: str) -> str:
+    """The type of a pending write without its seal."""
+    return kind.partition(SEPARATOR + PREFIX)[0]
+
+
+# -- whole tuples --------------------------------------------------------------------------------
+
+
+def tuple_claims(found: CheckpointTuple, thread: str, namespace: str, layout: str) -> Iterator[Claim]:
+    """The claims of a checkpoint and its pending writes as a saver returned them undecoded.
+
+    Raises:
+        TamperedError: a part of the tuple is not what a raw read returns, or is out of order.
+    """
+    configurable = found.config.get("configurable", {})
+    key = str(configurable.get("checkpoint_id"))
+    record = name(thread, namespace, key)
+    parent = (found.parent_config or {}).get("configurable", {}).get("checkpoint_id")
+    if layout == "whole":
+        raw = found.checkpoint
+        if not isinstance(raw, Raw):
+            raise undecodable(record)
+        yield checkpoint_claim(key, parent, raw.kind, _plain(found.metadata), record, raw.digest())
+    else:
+        channels = channels_of(found.checkpoint, record)
+        metadata = _plain(found.metadata)
+        stored = _stored(metadata, record)
+        yield checkpoint_claim(key, parent, "", metadata, record, channels.content(stored), channels.place())
+    last: tuple[str, str, int] | None = None
+    for task, channel, value in found.pending_writes or ():
+        if not isinstance(value, Raw):
+            raise undecodable(record)
+        where = f"pending write {channel!r} of {record}"
+        claim, order = write_claim(key, task, channel, value.kind, where, value.digest())
+        if last is not None and order < last:
+            raise TamperedError(
+                "pending writes are out of order.",
+                case="T4",
+                record=where,
+                why="The order keys under their tags say another order.",
+                do="memguard audit STORE shows it.",
+            )
+        last = order
+        yield claim
+
+
+def _plain(metadata: Any) -> Any:
+    return metadata.plain() if isinstance(metadata, Raw) else metadata
+
+
+def _stored(metadata: Any, record: str) -> list[str]:
+    """Names of the channels that a split checkpoint's own put stored, from its seal."""
+    own = metadata.get(FIELD) if isinstance(metadata, Mapping) else None
+    seal = parse(own.get("seal") if isinstance(own, Mapping) else None, record)
+    try:
+        return [part.decode("utf-8", "surrogatepass") for part in unframe(seal.extra)]
+    except ValueError:
+        raise undecodable(record) from None

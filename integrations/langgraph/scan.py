@@ -1,0 +1,218 @@
+"""Reading a saver's rows without decoding them: one class for each way to reach them.
+
+``rows`` gives custody every row of a context; ``contexts`` the (thread, namespace) pairs that
+have rows; ``hint`` something that changes when another connection changed the store (None where
+the store has nothing of the kind).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from langgraph.checkpoint.base import CheckpointTuple
+
+from memguard.effects import Call, Operation
+from memguard.errors import IntegrityError, TamperedError
+from memguard.integrations.langgraph import rows
+from memguard.integrity.verifier import Claim, Context
+
+_CHECKPOINTS = (
+    "SELECT checkpoint_id, parent_checkpoint_id, type, metadata FROM checkpoints "
+    "WHERE thread_id = ? AND checkpoint_ns = ?"
+)
+_WRITES = (
+    "SELECT checkpoint_id, task_id, task_path, idx, channel, type FROM writes "
+    "WHERE thread_id = ? AND checkpoint_ns = ?"
+)
+_CONTEXTS = (
+    "SELECT thread_id, checkpoint_ns FROM checkpoints {0} "
+    "UNION SELECT thread_id, checkpoint_ns FROM writes {0}"
+)
+
+
+class Scan(Protocol):
+    """How a kind of saver is read undecoded."""
+
+    #: Whether :meth:`hint` tells of every change by others (but for edits of raw pages).
+    hinted: bool
+
+    def bind(self, raw: Any) -> None:
+        """Use this copy of the saver, whose serializer hands bytes through."""
+        ...
+
+    def hint(self) -> Operation[object]:
+        """A value that differs after another connection changed the store."""
+        ...
+
+    def contexts(self, thread: str | None) -> Operation[Sequence[str]]:
+        """Ids of the contexts that have rows, of one thread or of all."""
+        ...
+
+    def rows(self, context: Context) -> Operation[Iterable[Claim]]:
+        """Every row of a context."""
+        ...
+
+    def collect(self, method: Callable[..., Any], config: Any, **options: Any) -> Any:
+        """The saver's list as a sequence (a coroutine of one for an async saver)."""
+        ...
+
+
+@contextmanager
+def reading(thread: str, namespace: str) -> Iterator[None]:
+    """Errors of a store that cannot be read become integrity errors of this context alone.
+
+    A busy or closed database is not damage: those errors pass as they are.
+    """
+    try:
+        yield
+    except IntegrityError:
+        raise
+    except (sqlite3.OperationalError, sqlite3.ProgrammingError, sqlite3.InterfaceError) as error:
+        if "UTF-8" not in str(error):
+            raise
+        # Its message quotes the column: it must not reach a log.
+        raise _unreadable(thread, namespace, error) from None
+    except (sqlite3.DatabaseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise _unreadable(thread, namespace, error) from None
+
+
+def _unreadable(thread: str, namespace: str, error: Exception) -> TamperedError:
+    return TamperedError(
+        "stored rows cannot be read.",
+        case="undecodable",
+        record=f"thread {thread!r}" + (f" namespace {namespace!r}" if namespace else ""),
+        code="MG405",
+        why=f"The store answered with {type(error).__name__}; memguard never stores what it cannot read back.",
+        do="memguard audit STORE lists what is damaged.",
+    )
+
+
+class SqliteScan:
+    """SqliteSaver: its two tables, over its own connection and under its own lock."""
+
+    hinted = True
+
+    def bind(self, raw: Any) -> None:
+        self._saver = raw
+
+    def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        with self._saver.cursor(transaction=False) as cursor:
+            return list(cursor.execute(sql, values))
+
+    def change(self, statements: Sequence[tuple[str, tuple[Any, ...]]]) -> Any:
+        """Run statements in one transaction (for care; a guarded saver's own writes go through the saver)."""
+        with self._saver.cursor() as cursor:
+            for sql, values in statements:
+                cursor.execute(sql, values)
+
+    def hint(self) -> Operation[object]:
+        found = yield Call(self._all, "PRAGMA data_version")
+        return found[0][0]
+
+    def contexts(self, thread: str | None) -> Operation[Sequence[str]]:
+        where, values = ("WHERE thread_id = ?", (thread, thread)) if thread is not None else ("", ())
+        with reading(thread or "(all)", ""):
+            found = yield Call(self._all, _CONTEXTS.format(where), values)
+        return [rows.context_of(str(t), str(n)) for t, n in found]
+
+    def rows(self, context: Context) -> Operation[Iterable[Claim]]:
+        thread, namespace = rows.thread_of(context.id)
+        with reading(thread, namespace):
+            checkpoints = yield Call(self._all, _CHECKPOINTS, (thread, namespace))
+            writes = yield Call(self._all, _WRITES, (thread, namespace))
+        return _sqlite_claims(thread, namespace, checkpoints, writes)
+
+    def collect(self, method: Callable[..., Any], config: Any, **options: Any) -> Sequence[CheckpointTuple]:
+        return list(method(config, **options))
+
+
+class AsyncSqliteScan(SqliteScan):
+    """AsyncSqliteSaver: the same tables over aiosqlite."""
+
+    async def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:  # type: ignore[override]
+        await self._saver.setup()
+        async with self._saver.lock, self._saver.conn.execute(sql, values) as cursor:
+            return list(await cursor.fetchall())
+
+    async def change(self, statements: Sequence[tuple[str, tuple[Any, ...]]]) -> None:  # type: ignore[override]
+        await self._saver.setup()
+        async with self._saver.lock:
+            for sql, values in statements:
+                await self._saver.conn.execute(sql, values)
+            await self._saver.conn.commit()
+
+    async def collect(self, method: Callable[..., Any], config: Any, **options: Any) -> Sequence[CheckpointTuple]:  # type: ignore[override]
+        return [found async for found in method(config, **options)]
+
+
+def _sqlite_claims(
+    thread: str, namespace: str, checkpoints: Sequence[Any], writes: Sequence[Any]
+) -> Iterator[Claim]:
+    loads = json.loads
+    for key, parent, kind, metadata in checkpoints:
+        try:
+            parsed = loads(metadata)
+        except (ValueError, TypeError, RecursionError):
+            parsed = None
+        yield rows.checkpoint_claim(str(key), parent, kind, parsed, rows.name(thread, namespace, str(key)))
+    for key, task, path, index, channel, kind in writes:
+        record = f"pending write {channel!r} of {rows.name(thread, namespace, str(key))}"
+        claim, order = rows.write_claim(str(key), task, channel, kind, record)
+        if order != (path, task, index):
+            raise TamperedError(
+                "a pending write's place was changed.",
+                case="T4",
+                record=record,
+                why="Its order columns are not those under its tag.",
+                do="memguard audit STORE shows it.",
+            )
+        yield claim
+
+
+class GeneralScan:
+    """Any other saver: its own list, with a serializer that decodes nothing. Reads every blob."""
+
+    hinted = False
+
+    def __init__(self, is_async: bool) -> None:
+        self._async = is_async
+
+    def bind(self, raw: Any) -> None:
+        self._saver = raw
+
+    def hint(self) -> Operation[object]:
+        return None
+        yield  # makes this an operation like its siblings
+
+    def _listed(self, config: Any) -> Operation[Sequence[CheckpointTuple]]:
+        method = self._saver.alist if self._async else self._saver.list
+        with reading(config["configurable"]["thread_id"] if config else "(all)", ""):
+            found: Sequence[CheckpointTuple] = yield Call(self.collect, method, config)
+        return found
+
+    def contexts(self, thread: str | None) -> Operation[Sequence[str]]:
+        config = {"configurable": {"thread_id": thread}} if thread is not None else None
+        found = yield from self._listed(config)
+        return list(dict.fromkeys(rows.context_of(*_place(item.config)) for item in found))
+
+    def rows(self, context: Context) -> Operation[Iterable[Claim]]:
+        thread, namespace = rows.thread_of(context.id)
+        found = yield from self._listed({"configurable": {"thread_id": thread, "checkpoint_ns": namespace}})
+        return (claim for item in found for claim in rows.tuple_claims(item, thread, namespace, self.layout))
+
+    layout = "split"
+
+    def collect(self, method: Callable[..., Any], config: Any, **options: Any) -> Any:
+        return _acollect(method, config, options) if self._async else list(method(config, **options))
+
+
+async def _acollect(method: Callable[..., Any], config: Any, options: dict[str, Any]) -> Sequence[CheckpointTuple]:
+    return [found async for found in method(config, **options)]
+
+
+def _place(config: Any) -> tuple[str, str]:
+    return str(config["configurable"]["thread_id"]), config["configurable"].get("checkpoint_ns", "") or ""

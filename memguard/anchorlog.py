@@ -1,0 +1,203 @@
+"""One anchor's log, shared by every guarded store of a MemGuard: read it, add to it, keep it short.
+
+The anchor stores opaque records; :class:`~memguard.integrity.logview.LogView` knows what they
+say. This module stands between: it takes the anchor's lock, reads what others appended before
+it appends, tells each store of heads that others wrote, and carries finished operations over
+to the ledger.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from memguard.errors import AnchorError
+from memguard.integrity.head import Head
+from memguard.integrity.logview import HeadRecord, Intent, LogView, Note, Place
+from memguard.ports import Anchor, Cursor, KeyRing
+
+#: Finished operations kept in memory before they are carried to the ledger.
+HARVEST = 512
+Item = Intent | HeadRecord | Note
+
+
+class AnchorLog:
+    """The log of one anchor, as this process knows it.
+
+    Args:
+        anchor: where the log is.
+        keys: verify and make its records.
+        compact_bytes: rewrite the log when it has grown past this and past four times its last
+            compacted size; 0 never.
+        harvest: is given finished operations in batches, oldest first; repeats are possible.
+    """
+
+    def __init__(
+        self,
+        anchor: Anchor,
+        keys: KeyRing,
+        *,
+        compact_bytes: int = 0,
+        harvest: Callable[[Sequence[HeadRecord]], None] | None = None,
+        compacted: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.anchor, self.keys = anchor, keys
+        self._view = LogView(keys)
+        self._cursor: Cursor | None = None
+        self._mutex = threading.RLock()
+        self._listeners: dict[str, Callable[[HeadRecord], None]] = {}
+        self._pending: list[HeadRecord] = []
+        self._harvest, self._compacted = harvest, compacted
+        self._compact_bytes, self._floor = compact_bytes, 0
+        self.refresh()
+
+    @classmethod
+    def begin(cls, anchor: Anchor, keys: KeyRing) -> None:
+        """Write the base record of a new log. The anchor must be empty."""
+        anchor.acquire()
+        try:
+            records, _, _ = anchor.read(None)
+            if not records:
+                anchor.append([LogView(keys).start(1, "created")], sync=True)
+        finally:
+            anchor.release()
+
+    def listen(self, store: str, listener: Callable[[HeadRecord], None]) -> None:
+        """Have heads of ``store`` that other writers appended handed to ``listener``."""
+        self._listeners[store] = listener
+
+    def refresh(self) -> None:
+        """Take in what others appended.
+
+        Raises:
+            AnchorError, UnknownKeyError: the log is not to be trusted.
+        """
+        if self._cursor is not None and not self.anchor.changed(self._cursor):
+            return
+        with self._mutex:
+            records, cursor, reset = self.anchor.read(self._cursor)
+            if self._cursor is None and not records:
+                raise AnchorError(
+                    "the anchor's log is empty.",
+                    case="anchor",
+                    code="MG413",
+                    record=self.anchor.uri,
+                    why="A log begins with its base record; this one was cut to nothing.",
+                    do="Restore it from its own backup, or memguard anchor recover after an audit.",
+                )
+            for record in self._view.feed(records, reset=reset and self._cursor is not None):
+                if not record.carried:
+                    self._pending.append(record)
+                listener = self._listeners.get(record.store)
+                if listener is not None:
+                    listener(record)
+            self._cursor = cursor
+
+    def head(self, place: Place) -> tuple[str, Head] | None:
+        """Key id and head of a context, if it ever had one."""
+        return self._view.heads.get(place)
+
+    def intent(self, place: Place) -> Intent | None:
+        """The open intent of a context, if any."""
+        return self._view.intents.get(place)
+
+    def places(self, store: str) -> list[str]:
+        """Context ids of a store that have a head or an open intent."""
+        with self._mutex:
+            found = dict.fromkeys(c for s, c in self._view.heads if s == store)
+            found.update(dict.fromkeys(c for s, c in self._view.intents if s == store))
+        return list(found)
+
+    def notes(self) -> list[Note]:
+        """What operators did, oldest first."""
+        return list(self._view.notes)
+
+    def write(self, items: Sequence[Item], *, sync: bool, expect: Sequence[tuple[Place, int]] = ()) -> None:
+        """Append intents, heads or notes as one write, with at most one sync.
+
+        Args:
+            expect: compare-and-set: each place's generation must still be this.
+
+        Raises:
+            AnchorError: the anchor failed (then its state is unknown), or another writer was
+                faster although the store's lock should have kept it out (code MG416).
+        """
+        self.anchor.acquire()
+        try:
+            with self._mutex:
+                self.refresh()
+                for place, generation in expect:
+                    known = self._view.heads.get(place)
+                    if (known[1].generation if known else 0) != generation:
+                        raise _raced(place)
+                cursor = self.anchor.append([self._make(item) for item in items], sync=False)
+                self._cursor = cursor
+                self._pending += [i for i in items if isinstance(i, HeadRecord)]
+            if sync:
+                self.anchor.sync()
+                if len(self._pending) >= HARVEST:
+                    self.harvest()
+                if self._compact_bytes and cursor.offset > max(self._compact_bytes, 4 * self._floor):
+                    self._compact(cursor.offset)
+        finally:
+            self.anchor.release()
+
+    def _make(self, item: Item) -> bytes:
+        if isinstance(item, HeadRecord):
+            return self._view.head(item)
+        return self._view.intent(item) if isinstance(item, Intent) else self._view.note(item)
+
+    def sync(self) -> None:
+        """Make durable what was appended without."""
+        self.anchor.sync()
+
+    def harvest(self) -> None:
+        """Carry finished operations over to the ledger."""
+        with self._mutex:
+            batch, self._pending = self._pending, []
+        if batch and self._harvest is not None:
+            self._harvest(batch)
+
+    def compact(self) -> None:
+        """Rewrite the log to heads, open intents and notes."""
+        self.anchor.acquire()
+        try:
+            self.refresh()
+            self._compact(self._cursor.offset if self._cursor else 0)
+        finally:
+            self.anchor.release()
+
+    def _compact(self, size: int) -> None:
+        with self._mutex:
+            self.harvest()
+            records = self._view.compacted(time.time())
+            cursor = self.anchor.compact(records)
+            self._view.feed(records, reset=True)
+            self._cursor, self._floor = cursor, cursor.offset
+        if self._compacted is not None:
+            self._compacted(size, self._floor)
+
+    def signatures(self) -> tuple[int, int]:
+        """Records of the log as it stands that carry a good Ed25519 signature, and that carry a bad one."""
+        records, _, _ = self.anchor.read(None)
+        good = sum(self._view.signed(r) for r in records)
+        return good, len(records) - good
+
+    def close(self) -> None:
+        """Carry the rest to the ledger and release the anchor. Idempotent."""
+        try:
+            self.harvest()
+        finally:
+            self.anchor.close()
+
+
+def _raced(place: Place) -> AnchorError:
+    return AnchorError(
+        "another writer moved this context on in the middle of an operation.",
+        case="anchor",
+        code="MG416",
+        record=f"{place[0]} {place[1]}",
+        why="Writers of one store share a lock in the guard's home; this one came from outside it.",
+        do="memguard audit STORE, then memguard repair STORE to drop the stray row.",
+    )

@@ -1,0 +1,459 @@
+"""MemGuard: one home, one key ring, one anchor, and the stores that are guarded with them.
+
+The facade that adapters and users call. It connects what the floors below it decide: it reads the
+configuration, opens keys and anchor, gives every guarded store its custody, and runs the write and
+read chains of guards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from memguard import context, registry
+from memguard.anchorlog import AnchorLog
+from memguard.anchors import open_anchor
+from memguard.anchors.locks import lock_of
+from memguard.boot import boot_id
+from memguard.care import AuditReport, Handle, Plan
+from memguard.caretaking import Caretaker
+from memguard.config import Config, Loaded, load, preset, seal, unseal, write_toml
+from memguard.custody import Custody, Rows, entry_of
+from memguard.decision import Decision
+from memguard.errors import AlreadyGuardedError, ConfigError, TamperedError, UnsupportedError
+from memguard.events import Adopted, AnchorCompacted, Bus, StartLine
+from memguard.guard import GuardContext, Stage
+from memguard.integrity.logview import HeadRecord
+from memguard.keys import open_keys
+from memguard.labels import Label, label_of
+from memguard.ledger.sqlite import SqliteLedger
+from memguard.pipeline import Outcome, Pipeline, assemble
+from memguard.ports import Anchor, KeyRing
+from memguard.record import Record
+from memguard.runtime import run
+from memguard.testing.anchors import MemoryAnchor
+
+T = TypeVar("T")
+CONFIG, SEAL, STATE, LOCKS = "memguard.toml", "memguard.toml.sig", "state.db", "locks"
+
+#: Heads of objects that live in memory only: they live and die with the object.
+_heads_of_objects: WeakKeyDictionary[object, MemoryAnchor] = WeakKeyDictionary()
+
+
+class MemGuard:
+    """Guards stores under one home. Get one from :meth:`create` or :meth:`open`.
+
+    Attributes:
+        home: folder of memguard.toml and state.db.
+        config: the configuration in force (frozen).
+        keys, anchor: what proves; ``events`` tells what happened.
+    """
+
+    def __init__(self, home: Path, config: Config, keys: KeyRing, anchor: Anchor) -> None:
+        self.home, self.config, self.keys, self.anchor = home, config, keys, anchor
+        self.events = Bus()
+        self._closed = False
+        self._guarded: dict[str, tuple[object, str | None, Custody]] = {}
+        self._mutex = threading.Lock()
+        self._ledger = SqliteLedger(home / STATE)
+        self._log = AnchorLog(
+            anchor,
+            keys,
+            compact_bytes=config.integrity.compact_bytes,
+            harvest=self._harvest,
+            compacted=lambda before, after: self.events.emit(AnchorCompacted(anchor.uri, before, after)),
+        )
+        self._write = assemble(config, Stage.WRITE, registry.guards)
+        self._read = assemble(config, Stage.READ, registry.guards)
+        self._rules: Pipeline | None = None
+        self._guard_context = GuardContext(Stage.WRITE)
+
+    # -- life --------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        home: str | os.PathLike[str],
+        *,
+        preset: str = "balanced",
+        anchor: str,
+        keys: str,
+        config: Mapping[str, Any] | None = None,
+    ) -> MemGuard:
+        """Make a home: memguard.toml, state.db, an anchor, and a key if there is none.
+
+        Args:
+            home: a folder that is missing or empty.
+            preset: off, observe, balanced or strict.
+            anchor: ``file:FOLDER``, ``sqlite:PATH`` or ``memory:``; made new.
+            keys: ``file:PATH``, ``env:NAME`` or ``memory:``; an existing key is used, never overwritten.
+            config: laid over the preset, such as ``{"write": {"sanitizer": "off"}}``.
+
+        Raises:
+            ConfigError: the home is not empty, or an argument is wrong; nothing was made.
+            AnchorError: the anchor exists or cannot be made.
+        """
+        folder = Path(home).expanduser().absolute()
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ConfigError(
+                "the home is not empty.",
+                code="MG103",
+                where=str(folder),
+                why="create never writes over anything.",
+                do="MemGuard.open(home) opens one that was made before.",
+            )
+        made = _preset(preset, {**(config or {}), "anchor": anchor, "keys": keys})
+        ring = open_keys(keys, create=True)
+        store = open_anchor(anchor, create=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        AnchorLog.begin(store, ring)
+        text = write_toml(made).encode()
+        (folder / CONFIG).write_bytes(text)
+        (folder / SEAL).write_bytes(seal(text, ring.subkey("config")))
+        return cls(folder, made, ring, store)
+
+    @classmethod
+    def open(
+        cls,
+        home: str | os.PathLike[str] | Config | None = None,
+        *,
+        anchor: str | None = None,
+        keys: str | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> MemGuard:
+        """Open a home, a memguard.toml, or (None) what is discovered from the working directory.
+
+        Keywords win over environment and file. A missing anchor or key is an error, never made anew.
+
+        Raises:
+            ConfigError, AnchorError, UnknownKeyError, TamperedError (memguard.toml was edited
+            without the key: ``memguard config seal`` after a change of your own).
+        """
+        keywords = {**(config or {}), **_given(anchor=anchor, keys=keys)}
+        if isinstance(home, Config):
+            found = Loaded(home if not keywords else _preset(home.preset, {**_plain(home), **keywords}), {})
+        else:
+            found = load(home, keywords=keywords)
+        settings = found.config
+        folder = found.home or (found.file.parent if found.file else None)
+        if folder is None or settings.keys is None or settings.anchor is None:
+            missing = [n for n, v in (("home", folder), ("keys", settings.keys), ("anchor", settings.anchor)) if not v]
+            raise ConfigError(
+                f"there is nothing to open: no {' and no '.join(missing)}.",
+                code="MG102",
+                do="memguard init makes a home; or give MemGuard.open its folder.",
+            )
+        ring = open_keys(_beside(settings.keys, folder))
+        _check_seal(folder, ring)
+        return cls(folder.absolute(), settings, ring, open_anchor(_beside(settings.anchor, folder)))
+
+    def close(self) -> None:
+        """Finish what is pending and let go. Idempotent; never touches a wrapped object."""
+        with self._mutex:
+            if self._closed:
+                return
+            self._closed = True
+        for _, _, custody in self._guarded.values():
+            custody.flush()
+        self._log.close()
+        self._ledger.close()
+
+    def __enter__(self) -> MemGuard:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"MemGuard({str(self.home)!r}, preset={self.config.preset!r}, anchor={self.anchor.uri!r})"
+
+    def _harvest(self, records: Sequence[HeadRecord]) -> None:
+        self._ledger.append(
+            [entry_of(r.store, r.head, r.operation, r.delta, r.kid, r.time) for r in records]
+        )
+
+    # -- guarding ----------------------------------------------------------------------------
+
+    def guard(self, obj: T, name: str | None = None, **overrides: Any) -> T:
+        """The same object, guarded: everything it writes is sealed, everything it reads is checked.
+
+        Args:
+            obj: a LangGraph checkpointer or store.
+            name: the identity of the store under this home, bound into every tag. May be left out
+                where the configuration names exactly one store of that kind.
+            overrides: settings of ``[integrity]`` for this store, such as ``sync="lag"``.
+
+        Raises:
+            AlreadyGuardedError, UnsupportedError (no adapter), ConfigError (name).
+        """
+        if self._closed:
+            raise ConfigError("this MemGuard is closed.", code="MG121", do="MemGuard.open(home) opens it again.")
+        if handle_of(obj) is not None:
+            raise AlreadyGuardedError(
+                f"this {type(obj).__name__} is guarded already.",
+                where=handle_of(obj).custody.store,  # type: ignore[union-attr]
+                do="Use it as it is, or memguard.unwrap(obj) first.",
+            )
+        adapter = registry.adapters.match(obj)
+        if adapter is None:
+            raise UnsupportedError(
+                f"there is no adapter for {type(obj).__module__}.{type(obj).__qualname__}.",
+                code="MG130",
+                why="memguard guards LangGraph checkpointers and stores.",
+                do="Give the checkpointer or store itself; a plug-in can add adapters.",
+            )
+        made: T = registry.load("adapter", adapter)(self, obj, name, overrides)
+        return made
+
+    def custody(
+        self, obj: object, name: str | None, rows: Rows, *, kind: str, place: str | None, overrides: Mapping[str, Any]
+    ) -> Custody:
+        """For adapters: the custody of a store under a name.
+
+        Args:
+            obj: the wrapped object (the head of an in-memory one lives with it).
+            kind: its kind in ``[stores.NAME]``, for finding the name.
+            place: where it is, if that can be said (a file's path); None for one in memory.
+        """
+        store = name or self._only_name(kind)
+        settings = self.config.integrity
+        if overrides:
+            values = {**settings.model_dump(), **overrides}
+            settings = _preset(self.config.preset, {"integrity": values}).integrity
+        with self._mutex:
+            held = self._guarded.get(store)
+            if held is not None and not _same(held, obj, place):
+                raise ConfigError(
+                    f"two stores are guarded under the name {store!r}.",
+                    code="MG122",
+                    why="A name is the identity of one store and is bound into its tags.",
+                    do="Give each its own name.",
+                )
+            log, lock = self._log, None
+            if place is None:
+                anchor = _heads_of_objects.setdefault(obj, MemoryAnchor())
+                AnchorLog.begin(anchor, self.keys)
+                log, lock = AnchorLog(anchor, self.keys), ThreadLock()
+            else:
+                folder = self.home / LOCKS
+                folder.mkdir(mode=0o700, exist_ok=True)
+                lock = lock_of(str(folder / f"{store}.lock"), create=True)
+            custody = Custody(
+                store, keys=self.keys, log=log, lock=lock, rows=rows, settings=settings, bus=self.events, boot=boot_id()
+            )
+            self._guarded[store] = (obj, place, custody)
+        self.events.emit(
+            StartLine(
+                store,
+                type(obj).__name__,
+                self.config.preset,
+                (*self._write.observing, *self._read.observing),
+                (*self._write.absent, *self._read.absent),
+                self.anchor.uri,
+                self.config.digest(),
+            )
+        )
+        return custody
+
+    def _only_name(self, kind: str) -> str:
+        names = [n for n, s in self.config.stores.items() if s.kind == kind]
+        if len(names) == 1:
+            return names[0]
+        raise ConfigError(
+            "guard needs a name for this store.",
+            code="MG123",
+            why=f"The configuration names {len(names) or 'no'} store(s) of kind {kind}; a name is a store's identity.",
+            do='guard(obj, name="checkpoints").',
+        )
+
+    # -- guards ------------------------------------------------------------------------------
+
+    @property
+    def screening(self) -> bool:
+        """Whether any write guard is on."""
+        return bool(self._write.seats)
+
+    def screen(self, record: Record) -> Outcome:
+        """For adapters: what the write chain says of one record. Events are emitted."""
+        outcome = run(self._write.run(record, self._guard_context))
+        for event in outcome.events:
+            self.events.emit(event)
+        return outcome
+
+    def check(self, text: str, source: str | None = None) -> Decision:
+        """What the rules say of a text, whatever the mode. Stores nothing.
+
+        Args:
+            source: ``kind:id``; default: the source in force, else unknown.
+        """
+        if self._rules is None:
+            self._rules = assemble(self.config, Stage.WRITE, registry.guards, mode="enforce")
+        declared = context.source(source).value if source else context.current_source()
+        record = Record(text)
+        if declared is not None:
+            record = Record(text, source=declared.source, lineage=declared.lineage)
+        return run(self._rules.run(record, self._guard_context)).decision
+
+    def label(self, item: object) -> Label | None:
+        """The label a guarded object gave an item, None if it has none."""
+        return label_of(item)
+
+    # -- care --------------------------------------------------------------------------------
+
+    def audit(self, target: object) -> AuditReport:
+        """Check every row of a guarded object, content included, against its head. Changes nothing."""
+        handle, caretaker = self._caretaker(target)
+        report: AuditReport = handle.run(caretaker.audit())
+        return report
+
+    def adopt(self, target: object, apply: bool = False) -> Plan:
+        """Seal data that was there before the guard: a plan, or with ``apply`` the signed, one-time act."""
+        handle, caretaker = self._caretaker(target)
+        plan: Plan = handle.run(caretaker.adopt(apply))
+        if apply and plan.actions:
+            records = sum(int(a["records"]) for a in plan.actions)
+            self.events.emit(Adopted(plan.store, len(plan.actions), records))
+        return plan
+
+    def repair(self, target: object, apply: bool = False) -> Plan:
+        """Drop rows that the head does not count: a plan, or with ``apply`` the act."""
+        handle, caretaker = self._caretaker(target)
+        plan: Plan = handle.run(caretaker.repair(apply))
+        return plan
+
+    def accept(self, target: object, reason: str, apply: bool = False) -> Plan:
+        """An operator's word that what stands is right (a restored backup): signed, with the reason.
+
+        Raises:
+            ConfigError: no reason was given.
+        """
+        if not reason.strip():
+            raise ConfigError("accepting a store needs a reason.", code="MG125", do="Say why, in a few words.")
+        handle, caretaker = self._caretaker(target)
+        plan: Plan = handle.run(caretaker.accept(reason, apply))
+        return plan
+
+    def _caretaker(self, target: object) -> tuple[Handle, Caretaker]:
+        handle = _handled(target)
+        log = handle.custody.log
+        return handle, Caretaker(handle.custody, handle.rows, self.keys, log, self._ledger)
+
+    async def aaudit(self, target: object) -> AuditReport:
+        """Async :meth:`audit`."""
+        return await asyncio.to_thread(self.audit, target)
+
+    async def aadopt(self, target: object, apply: bool = False) -> Plan:
+        """Async :meth:`adopt`."""
+        return await asyncio.to_thread(self.adopt, target, apply)
+
+    async def arepair(self, target: object, apply: bool = False) -> Plan:
+        """Async :meth:`repair`."""
+        return await asyncio.to_thread(self.repair, target, apply)
+
+
+class ThreadLock:
+    """The lock of a store that lives in this process only."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def acquire(self, owner: object, blocking: bool = True) -> bool:
+        """Take it."""
+        return self._lock.acquire(blocking)
+
+    def release(self) -> None:
+        """Give it back."""
+        self._lock.release()
+
+
+# -- the default MemGuard --------------------------------------------------------------------------
+
+_default: MemGuard | None = None
+_default_mutex = threading.Lock()
+
+
+def default() -> MemGuard:
+    """The MemGuard that :func:`guard` uses: discovered once (see :mod:`memguard.config`)."""
+    global _default
+    with _default_mutex:
+        if _default is None or _default._closed:
+            _default = MemGuard.open()
+        return _default
+
+
+def guard(obj: T, name: str | None = None, **overrides: Any) -> T:
+    """:meth:`MemGuard.guard` on the default MemGuard (``memguard init`` makes its home)."""
+    if handle_of(obj) is not None:
+        raise AlreadyGuardedError(f"this {type(obj).__name__} is guarded already.", do="Use it as it is.")
+    return default().guard(obj, name, **overrides)
+
+
+def unwrap(obj: T) -> T:
+    """The object that was wrapped; an unguarded object comes back as it is."""
+    inner: T = getattr(obj, "inner", obj) if handle_of(obj) is not None else obj
+    return inner
+
+
+def handle_of(obj: object) -> Handle | None:
+    """The handle of a guarded object, None for any other."""
+    handle = obj.__dict__.get("_memguard") if hasattr(obj, "__dict__") else None
+    return handle if isinstance(handle, Handle) else None
+
+
+def _handled(target: object) -> Handle:
+    handle = handle_of(target)
+    if handle is None:
+        raise UnsupportedError(
+            f"this {type(target).__name__} is not guarded.",
+            code="MG124",
+            do="Give the object that guard(...) returned.",
+        )
+    return handle
+
+
+def _same(held: tuple[object, str | None, Custody], obj: object, place: str | None) -> bool:
+    return held[0] is obj or (place is not None and held[1] == place)
+
+
+def _preset(name: str, values: Mapping[str, Any]) -> Config:
+    return preset(name, values)
+
+
+def _plain(config: Config) -> dict[str, Any]:
+    return config.plain()
+
+
+def _given(**values: str | None) -> dict[str, str]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _beside(uri: str, folder: Path) -> str:
+    """A relative path in a home's configuration is relative to that home."""
+    scheme, _, rest = uri.partition(":")
+    if scheme in ("file", "sqlite") and rest and not os.path.isabs(os.path.expanduser(rest)):
+        return f"{scheme}:{folder / rest}"
+    return uri
+
+
+def _check_seal(folder: Path, keys: KeyRing) -> None:
+    """memguard.toml is authenticated under a key of the ring, where a seal stands beside it."""
+    try:
+        sealed = (folder / SEAL).read_bytes()
+        text = (folder / CONFIG).read_bytes()
+    except FileNotFoundError:
+        return
+    for kid in reversed(keys.ids):
+        try:
+            unseal(text, sealed, keys.subkey("config", kid))
+            return
+        except TamperedError as error:
+            wrong = error
+    raise wrong

@@ -1,0 +1,172 @@
+"""Seals: what stands beside every stored row and binds it to its place.
+
+A seal is one string, ``mg1.<key id>.<base64url of the packed fields>``. Its tag is
+HMAC-SHA256 truncated to 128 bits (RFC 2104, section 5) over a frame of everything
+that makes the row what it is: kind, store, key id, context, record key, generation, fence,
+size of its operation, commitment to the head before it, the tag it replaced, the
+digest of its content, and the bound fields that the adapter names (parent, metadata,
+label, type...). The digest is inside the tag, so that a scan verifies a context
+without reading blobs. Byte layout and golden vectors: docs/spec/rows.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import NamedTuple
+
+from memguard.errors import TamperedError
+from memguard.integrity.canonical import frame
+
+PREFIX = "mg1."
+TAG = 16
+NOTHING = bytes(TAG)
+_FIXED = struct.Struct(">QII16s16s32s16s")
+_POSITION = struct.Struct(">QII")
+_DOMAIN = b"memguard/row/1"
+
+
+class Seal(NamedTuple):
+    """The parsed seal of one row.
+
+    Attributes:
+        kid: id of the key its tag was made with.
+        generation: the context's generation this row's operation created (1, 2, ...).
+        fence: the writer's fence at that time.
+        size: rows written by that operation, for recognising half of one.
+        prev: 16-byte keyed commitment to the head before the operation.
+        replaced: tag of the row that this one overwrote, or sixteen zero bytes.
+        digest: SHA-256 of the content.
+        tag: 16 bytes.
+        extra: bytes of the record's own that the store's columns cannot prove
+            (order key of a pending write), bound by the tag.
+    """
+
+    kid: str
+    generation: int
+    fence: int
+    size: int
+    prev: bytes
+    replaced: bytes
+    digest: bytes
+    tag: bytes
+    extra: bytes
+
+    def encode(self) -> str:
+        """The seal as it stands in the store."""
+        packed = _FIXED.pack(
+            self.generation, self.fence, self.size, self.prev, self.replaced, self.digest, self.tag
+        )
+        return f"{PREFIX}{self.kid}.{urlsafe_b64encode(packed + self.extra).decode().rstrip('=')}"
+
+
+def parse(text: object, record: str) -> Seal:
+    """Read a seal; whatever is not exactly one is tampering.
+
+    Raises:
+        TamperedError: absent or malformed (case ``untagged``).
+    """
+    if not isinstance(text, str) or not text.startswith(PREFIX):
+        raise TamperedError(
+            "a record carries no memguard tag.",
+            case="untagged",
+            record=record,
+            code="MG404",
+            why="It was written past the guard, or its tag was stripped.",
+            do="memguard audit STORE shows every such record; data from before the guard needs memguard adopt once.",
+        )
+    try:
+        kid, _, body = text[len(PREFIX) :].partition(".")
+        raw = urlsafe_b64decode(body + "=" * (-len(body) % 4))
+        fields = _FIXED.unpack_from(raw)
+        seal = Seal(kid, *fields, raw[_FIXED.size :])
+    except (ValueError, struct.error):
+        raise malformed(record) from None
+    if seal.encode() != text:  # base64 has more than one spelling; only ours is a seal
+        raise malformed(record)
+    return seal
+
+
+def malformed(record: str) -> TamperedError:
+    """The error for a seal that does not parse."""
+    return TamperedError(
+        "a record's memguard tag does not parse.",
+        case="untagged",
+        record=record,
+        code="MG404",
+        why="memguard writes one exact form.",
+        do="memguard audit STORE lists what is damaged.",
+    )
+
+
+def digest(*parts: bytes) -> bytes:
+    """SHA-256 over the frame of the parts (content digests)."""
+    return hashlib.sha256(frame(*parts)).digest()
+
+
+class Sealer:
+    """Makes and checks tags for one kind of row in one context under one key.
+
+    The prefix of the framed message is the same for all of them and computed once.
+    """
+
+    __slots__ = ("_key", "_prefix", "kid")
+
+    def __init__(self, key: bytes, kid: str, kind: bytes, store: str, context: str) -> None:
+        self._key = key
+        self.kid = kid
+        self._prefix = frame(_DOMAIN, kind, store.encode(), kid.encode(), context.encode("utf-8", "surrogatepass"))
+
+    def _tag(
+        self,
+        key: bytes,
+        position: tuple[int, int, int],
+        prev: bytes,
+        replaced: bytes,
+        content: bytes,
+        extra: bytes,
+        bound: tuple[bytes, ...],
+    ) -> bytes:
+        message = self._prefix + frame(key, _POSITION.pack(*position), prev, replaced, content, extra, *bound)
+        return hmac.digest(self._key, message, "sha256")[:TAG]
+
+    def seal(
+        self,
+        key: bytes,
+        *,
+        generation: int,
+        fence: int,
+        size: int,
+        prev: bytes,
+        replaced: bytes,
+        content: bytes,
+        bound: tuple[bytes, ...],
+        extra: bytes = b"",
+    ) -> Seal:
+        """The seal of a new row whose content digest is ``content`` (32 bytes)."""
+        tag = self._tag(key, (generation, fence, size), prev, replaced, content, extra, bound)
+        return Seal(self.kid, generation, fence, size, prev, replaced, content, tag, extra)
+
+    def check(self, seal: Seal, key: bytes, bound: tuple[bytes, ...], record: str, case: str = "T1") -> None:
+        """Whether the seal is this key's over exactly this row.
+
+        Raises:
+            TamperedError: it is not. Nothing of the row may be decoded.
+        """
+        s = seal
+        tag = self._tag(key, (s.generation, s.fence, s.size), s.prev, s.replaced, s.digest, s.extra, bound)
+        if not hmac.compare_digest(tag, s.tag):
+            raise tampered(record, case, "Its place or its fields do not match its tag.")
+
+
+def tampered(record: str, case: str, why: str) -> TamperedError:
+    """The error for a row whose bytes or fields are not what was written."""
+    return TamperedError(
+        "a stored record was changed outside this program. Nothing of it was loaded.",
+        case=case,
+        record=record,
+        why=why,
+        do="memguard audit STORE shows what changed; memguard explain MG401 what to do.",
+    )

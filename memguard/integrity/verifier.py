@@ -1,0 +1,236 @@
+"""What is served was checked here first. Pure: claims in, cells or errors out, no I/O.
+
+Rules for a row, in order (all before anything of it is decoded):
+ 1. it carries a seal, and the seal parses;
+ 2. its key id is in the ring ("unknown key" is neither "tampered" nor "empty");
+ 3. the tag holds over store, context, record key, position, digest and bound fields;
+ 4. where the content is at hand, its digest is the seal's.
+Rules for a group that is served: its cells are exactly the index's: no row of it missing,
+added, or of another time. Rules for a whole context: count and keyed sum equal the head's.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from memguard.errors import IntegrityError, RollbackError, TamperedError
+from memguard.integrity.head import MODULUS, Accumulator, Head
+from memguard.integrity.index import CELL, Index
+from memguard.integrity.tag import NOTHING, TAG, Seal, Sealer, parse, tampered
+from memguard.ports import KeyRing
+
+
+class Claim(NamedTuple):
+    """A row as the store shows it, before it is believed.
+
+    Attributes:
+        kind: two bytes naming the kind of row (``ck``, ``wr``, ``it``).
+        group: packed key of the group it belongs to.
+        member: 8 bytes naming the row in its group.
+        key: the record key bytes that the tag binds.
+        seal: the seal text found with it (anything, or None), or that text parsed.
+        bound: further bytes that the tag binds.
+        record: how errors name it (identifiers only).
+        content: SHA-256 digest of the content when it was read, else None.
+        place: attributes that the store sets by itself (timestamps, vectors); not in the
+            tag, which is made before them, but in the cell.
+    """
+
+    kind: bytes
+    group: bytes
+    member: bytes
+    key: bytes
+    seal: object
+    bound: tuple[bytes, ...]
+    record: str
+    content: bytes | None = None
+    place: bytes = b""
+
+
+class Row(NamedTuple):
+    """A row that was checked."""
+
+    group: bytes
+    cell: bytes
+    seal: Seal
+    record: str
+
+
+@dataclass(slots=True)
+class Observation:
+    """Every row of a context, checked one by one, added up, not yet compared with a head."""
+
+    index: Index
+    total: int = 0
+    newer: list[Row] = field(default_factory=list)
+    top: int = 0
+
+
+class Context:
+    """One context's keys, head and index: the trusted side of every comparison.
+
+    Not thread-safe by itself; the custody that owns it serialises changes.
+    """
+
+    __slots__ = (
+        "_accumulator", "_keys", "_sealers", "commitment", "doubt", "flawed", "head", "id", "index", "kid",
+        "reads", "ready", "store",
+    )  # fmt: skip
+
+    def __init__(self, keys: KeyRing, store: str, context: str, kid: str, head: Head | None) -> None:
+        self._keys = keys
+        self.store, self.id, self.kid = store, context, kid
+        self.head = head or Head(context)
+        self.index = Index()
+        #: The index was compared with the head in this process.
+        self.ready = False
+        #: An operation of ours ended without our knowing how.
+        self.doubt = False
+        #: Set in report mode when the context failed: it is served, and said to be wrong.
+        self.flawed: IntegrityError | None = None
+        #: Change hint of the store when completeness was last checked.
+        self.reads: object = None
+        self._sealers: dict[tuple[bytes, str], Sealer] = {}
+        self._accumulator = Accumulator(keys.subkey("accumulator", kid), context)
+        self.commitment = self.head.commitment(keys.subkey("chain", kid))
+
+    def sealer(self, kind: bytes, kid: str | None = None) -> Sealer:
+        """The sealer for a kind of row under a key id (default: the current one)."""
+        kid = kid or self._keys.current
+        made = self._sealers.get((kind, kid))
+        if made is None:
+            made = Sealer(self._keys.subkey("row", kid), kid, kind, self.store, self.id)
+            self._sealers[kind, kid] = made
+        return made
+
+    def check(self, claim: Claim) -> Row:
+        """Rules 1 to 4.
+
+        Raises:
+            TamperedError, UnknownKeyError.
+        """
+        seal = claim.seal if isinstance(claim.seal, Seal) else parse(claim.seal, claim.record)
+        self.sealer(claim.kind, seal.kid).check(seal, claim.key, claim.bound, claim.record)
+        if claim.content is not None and not hmac.compare_digest(claim.content, seal.digest):
+            raise tampered(claim.record, "T1", "Its bytes do not match the digest under its tag.")
+        return Row(claim.group, self.cell(claim.member, seal, claim.place), seal, claim.record)
+
+    def cell(self, member: bytes, seal: Seal, place: bytes = b"") -> bytes:
+        """The cell of a row: its member name and sixteen bytes only this state of it has."""
+        if not place:
+            return member + seal.tag
+        key = self._keys.subkey("row", seal.kid)
+        return member + hmac.digest(key, b"memguard/place/1" + seal.tag + place, "sha256")[:TAG]
+
+    def term(self, group: bytes, cell: bytes) -> int:
+        """The keyed hash of a cell, as it enters the head's sum."""
+        return self._accumulator.term(group, cell)
+
+    def verify_group(self, rows: Iterable[Row], group: bytes, record: str) -> None:
+        """That the rows served for a group are exactly its cells.
+
+        Raises:
+            RollbackError: a row is missing. TamperedError: one is extra or of another time.
+        """
+        seen = b"".join(sorted(row.cell for row in rows))
+        known = self.index.groups.get(group, b"")
+        if seen != known:
+            raise mismatch(seen, known, record)
+
+    def observe(self, claims: Iterable[Claim]) -> Observation:
+        """Check every row of the context and add them up. Memory: one cell a row."""
+        index = Index()
+        total, top = 0, 0
+        newer: list[Row] = []
+        generation = self.head.generation
+        term, check, add = self._accumulator.term, self.check, index.add
+        for claim in claims:
+            row = check(claim)
+            if add(row.group, row.cell) is not None:
+                raise TamperedError("two rows claim one place.", case="T5", record=row.record)
+            total += term(row.group, row.cell)
+            if row.seal.generation > generation:
+                newer.append(row)
+            if row.seal.generation > top:
+                top = row.seal.generation
+        return Observation(index, total % MODULUS, newer, top)
+
+    def matches(self, seen: Observation) -> bool:
+        """Whether count and sum are the head's."""
+        return seen.index.cells == self.head.count and seen.total == self.head.total
+
+    def adopt(self, head: Head, index: Index, kid: str | None = None) -> None:
+        """Make this head and index the truth."""
+        if kid is not None and kid != self.kid:
+            self.kid = kid
+            self._accumulator = Accumulator(self._keys.subkey("accumulator", kid), self.id)
+        self.head, self.index = head, index
+        self.commitment = head.commitment(self._keys.subkey("chain", self.kid))
+        self.ready, self.doubt, self.flawed = True, False, None
+
+
+def mismatch(seen: bytes, known: bytes, record: str) -> IntegrityError:
+    """The error for a group whose cells are not the index's."""
+    have = {seen[at : at + CELL] for at in range(0, len(seen), CELL)}
+    want = {known[at : at + CELL] for at in range(0, len(known), CELL)}
+    if not have:
+        return RollbackError(
+            "a record that was written is not in the store.",
+            case="T2",
+            record=record,
+            why="The head of its context, kept outside the store, still counts it.",
+            do="memguard audit STORE; restore the store, or memguard anchor accept --reason TEXT if you removed it.",
+        )
+    if have < want:
+        return RollbackError(
+            "part of a record is missing from the store.",
+            case="T3",
+            record=record,
+            why="The head of its context counts more rows for it.",
+            do="memguard audit STORE shows which.",
+        )
+    case = "T5" if not want else "T7"
+    return TamperedError(
+        "a record is in the store that this state of it never held.",
+        case=case,
+        record=record,
+        why="Its tag is genuine or not, but the head of its context does not count it: forged, replayed or older.",
+        do="memguard audit STORE shows it; memguard repair STORE drops rows the head does not count.",
+    )
+
+
+def incomplete(context: Context, seen: Observation) -> IntegrityError:
+    """The error for a context whose rows do not add up to its head."""
+    have, want = seen.index.cells, context.head.count
+    where = f"{context.store} {context.id}"
+    if have < want:
+        return RollbackError(
+            f"{want - have} of {want} records of a context are missing from the store.",
+            case="T2",
+            record=where,
+            why="The head of the context, kept outside the store, counts them.",
+            do="memguard audit STORE; restore the newest copy, or memguard anchor accept --reason TEXT.",
+        )
+    if have > want:
+        return TamperedError(
+            f"{have - want} records of a context were never counted by its head.",
+            case="T5",
+            record=where,
+            why="They were put in or brought back past the guard.",
+            do="memguard audit STORE lists them; memguard repair STORE drops them.",
+        )
+    return RollbackError(
+        "the records of a context are not those its head counts.",
+        case="T7",
+        record=where,
+        why="As many rows, but at least one of another time: replaced by an older copy, or the whole store went back.",
+        do="memguard audit STORE; restore the newest copy, or memguard anchor accept --reason TEXT.",
+    )
+
+
+def newest_replaced(rows: Iterable[Row]) -> list[tuple[bytes, bytes]]:
+    """(group, cell) of the rows that these replaced: a seal names the sixteen bytes of that cell."""
+    return [(r.group, r.cell[:8] + r.seal.replaced) for r in rows if r.seal.replaced != NOTHING]
