@@ -22,30 +22,15 @@ ROOTS = {"memguard": "memguard", "memguard/integrations": "integrations", "memgu
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 
 
-def build(folder: Path) -> Path:
-    """The wheel, built into `folder` from a copy of what belongs into it."""
-    with tempfile.TemporaryDirectory() as temporary:
-        copy = Path(temporary)
-        for name in FILES:
-            if (ROOT / name).exists():
-                shutil.copy(ROOT / name, copy / name)
-            elif name == "README.md":
-                (copy / name).write_text("")
-        for source in ROOTS.values():
-            shutil.copytree(ROOT / source, copy / source, ignore=shutil.ignore_patterns("__pycache__"))
-        command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
-        subprocess.run([*command, "-w", str(folder), str(copy)], check=True)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
-
-
-def expected() -> set[str]:
-    """Every file of the three folders, caches left out, by the name it has in the wheel."""
+def copy_of_the_tree(folder: Path) -> set[str]:
+    """Copy what belongs into the wheel; the result is every file of the three folders by its name in the wheel."""
+    for name in FILES:
+        shutil.copy(ROOT / name, folder / name)
     names = set()
     for target, source in ROOTS.items():
-        for path in (ROOT / source).rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts:
-                names.add(f"{target}/{path.relative_to(ROOT / source).as_posix()}")
+        shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__"))
+        files = (path for path in (folder / source).rglob("*") if path.is_file())
+        names |= {f"{target}/{path.relative_to(folder / source).as_posix()}" for path in files}
     return names
 
 
@@ -57,12 +42,18 @@ def unpack(folder: Path) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as temporary:
-        with zipfile.ZipFile(build(Path(temporary))) as archive:
+        tree, built = Path(temporary, "tree"), Path(temporary, "built")
+        tree.mkdir()
+        expected = copy_of_the_tree(tree)
+        command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*command, "-w", str(built), str(tree)], check=True)
+        (wheel,) = built.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
             archive.extractall(folder)
     packed = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     packed = {name for name in packed if ".dist-info/" not in name}
-    if packed != expected():
-        missing, extra = sorted(expected() - packed), sorted(packed - expected())
+    if packed != expected:
+        missing, extra = sorted(expected - packed), sorted(packed - expected)
         raise SystemExit(f"the wheel is not the tree: missing {missing}, extra {extra}")
     return sum(name.endswith(".py") for name in packed)
 
