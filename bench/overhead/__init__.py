@@ -1,0 +1,1 @@
+"""``memguard bench overhead``: what the guard costs, bare and guarded interleaved operation by operation in one run."""

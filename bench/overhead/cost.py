@@ -1,0 +1,52 @@
+"""Two prices of the machine that every ratio depends on: one sync of the anchor's volume, one bare commit.
+
+Where a sync costs s and the bare commit b, a strict put cannot be cheaper than about 1 + s/b of a bare one, so
+both are printed beside the ratios: without them a ratio says nothing about another machine.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from memguard.bench.overhead.timing import median_us
+
+#: Bytes appended per sync: about the size of one head record.
+RECORD = 400
+
+
+def sync_us(folder: Path, n: int = 50) -> float:
+    """Median microseconds to append 400 bytes to a file in ``folder`` and fdatasync it."""
+    flush = getattr(os, "fdatasync", os.fsync)
+    path = folder / "sync-probe"
+    handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+    try:
+
+        def operation(_: int) -> None:
+            os.write(handle, b"\0" * RECORD)
+            flush(handle)
+
+        return median_us(operation, n)
+    finally:
+        os.close(handle)
+        path.unlink()
+
+
+def commit_us(folder: Path, n: int = 50) -> float:
+    """Median microseconds of one insert of 600 bytes and its commit, SQLite in WAL mode with synchronous=FULL."""
+    path = folder / "commit-probe.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("CREATE TABLE probe (id INTEGER PRIMARY KEY, body BLOB)")
+
+        def operation(_: int) -> None:
+            connection.execute("INSERT INTO probe (body) VALUES (?)", (b"\0" * 600,))
+
+        return median_us(operation, n)
+    finally:
+        connection.close()
+        for suffix in ("", "-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -1,0 +1,98 @@
+"""``memguard config``: show every value with its origin, check a file, print its schema, seal it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memguard.cli import exits
+from memguard.cli.output import Report, reporting
+from memguard.cli.session import Session, with_session
+
+
+@click.group("config")
+def config() -> None:
+    """Show, check and seal the configuration."""
+
+
+def _flat(values: Any, path: tuple[str, ...] = ()) -> list[tuple[str, Any]]:
+    if isinstance(values, dict) and values:
+        return [leaf for key, value in values.items() for leaf in _flat(value, (*path, key))]
+    return [(".".join(path), values)]
+
+
+@config.command("show")
+@with_session
+@reporting
+def show(session: Session) -> Report:
+    """Print every value, and the file and line, variable or preset that set it."""
+    from memguard.config import load
+
+    loaded = load(session.target())
+    rows = [
+        {"option": name, "value": value, "origin": loaded.origins.get(name, f"preset {loaded.config.preset}")}
+        for name, value in _flat(loaded.config.plain())
+    ]
+    facts = {
+        "file": str(loaded.file) if loaded.file else None,
+        "home": str(loaded.home) if loaded.home else None,
+        "digest": loaded.config.digest(),
+    }
+    return Report("config show", facts=facts, columns=("option", "value", "origin"), rows=rows)
+
+
+@config.command("validate")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@with_session
+@reporting
+def validate(session: Session, file: Path | None) -> Report:
+    """Check FILE, or the configuration that would be used.
+
+    Exit code 2 with the line, the option and the nearest valid word if anything is wrong.
+    """
+    from memguard import registry
+    from memguard.config import load
+
+    loaded = load(file if file is not None else session.target())
+    for store in loaded.config.stores.values():
+        if store.kind not in registry.kinds:
+            registry.kinds.get(store.kind)  # raises, with a suggestion
+    facts = {
+        "file": str(loaded.file) if loaded.file else None,
+        "valid": True,
+        "preset": loaded.config.preset,
+        "digest": loaded.config.digest(),
+    }
+    return Report("config validate", facts=facts)
+
+
+@config.command("schema")
+def schema() -> int:
+    """Print the JSON Schema of memguard.toml, for editors."""
+    from memguard.config import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=2))
+    return exits.CLEAN
+
+
+@config.command("seal")
+@click.option("--apply", is_flag=True, help="Do it. Without this, only what would be sealed is printed.")
+@with_session
+@reporting
+def seal(session: Session, apply: bool) -> Report:
+    """Authenticate memguard.toml as it stands now, after you have changed it yourself.
+
+    The seal is made under the key, so an edit by anybody without it is noticed when the guard opens.
+    """
+    from memguard.cli.sealing import home_file, is_sealed, keys_of, reseal
+
+    path, ring = home_file(session), keys_of(session)
+    before = is_sealed(path, ring)
+    if apply:
+        reseal(path, ring)
+    notes = [] if apply else ["nothing was changed: memguard config seal --apply seals the file as it stands"]
+    facts = {"file": str(path), "matched_its_seal": before, "sealed": apply or before, "key_id": ring.current}
+    return Report("config seal", facts=facts, notes=notes)

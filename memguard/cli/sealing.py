@@ -1,0 +1,76 @@
+"""The seal of memguard.toml: whether it holds, and making a new one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from memguard.cli.session import Session
+from memguard.config import load, seal, unseal
+from memguard.errors import ConfigError, TamperedError
+from memguard.keys import open_keys
+from memguard.ports import KeyRing
+
+SUFFIX = ".sig"
+#: The purpose of the subkey that seals; the engine checks with the same one.
+PURPOSE = "config"
+
+
+def home_file(session: Session) -> Path:
+    """The memguard.toml of the home in use.
+
+    Raises:
+        ConfigError: MG102, there is no home.
+    """
+    loaded = load(session.target())
+    if loaded.home is None or loaded.file is None or loaded.file.name == "pyproject.toml":
+        raise ConfigError(
+            "there is no home here", code="MG102", do="memguard init makes one, or give --home DIR."
+        )
+    return loaded.file
+
+
+def keys_of(session: Session) -> KeyRing:
+    """The key ring of the home in use.
+
+    Raises:
+        ConfigError: the configuration names none, or it cannot be opened.
+    """
+    from memguard.cli.place import beside
+
+    uri = load(session.target()).config.keys
+    if uri is None:
+        raise ConfigError(
+            "the configuration names no keys", code="MG102", do="memguard init makes a home with a key."
+        )
+    return open_keys(beside(uri, home_file(session).parent))
+
+
+def is_sealed(path: Path, keys: KeyRing) -> bool:
+    """Whether the seal beside ``path`` is this key's over the file as it stands."""
+    try:
+        signature = path.with_name(path.name + SUFFIX).read_bytes()
+        unseal(path.read_bytes(), signature, keys.subkey(PURPOSE))
+    except (FileNotFoundError, TamperedError):
+        return False
+    return True
+
+
+def reseal(path: Path, keys: KeyRing, content: bytes | None = None) -> None:
+    """Seal ``path``, after replacing its bytes by ``content`` if given; each file changes in one step.
+
+    Between the two steps the file does not match its seal, so an interruption is noticed and not passed over.
+    """
+    if content is not None:
+        _replace(path, content)
+    _replace(path.with_name(path.name + SUFFIX), seal(path.read_bytes(), keys.subkey(PURPOSE)))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    fresh = path.with_name(path.name + ".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)

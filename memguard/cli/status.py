@@ -1,0 +1,69 @@
+"""``memguard status``: which home, keys, anchor and stores a program here would use, in one screen."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import click
+
+from memguard.cli.anchor import LogState
+from memguard.cli.output import Report, reporting
+from memguard.cli.place import local_path, same_volume
+from memguard.cli.session import Session, with_session
+
+
+@click.command("status")
+@with_session
+@reporting
+def status(session: Session) -> Report:
+    """Show the home, anchor, keys and stores in use.
+
+    No store is opened; what was last written is read from the anchor.
+    """
+    with session.guard() as mg:
+        state = LogState.read(mg.anchor, mg.keys)
+        config, place = mg.config, local_path(mg.anchor.uri)
+        facts: dict[str, Any] = {
+            "home": str(mg.home),
+            "preset": config.preset,
+            "integrity": f"{config.integrity.mode}, level {config.integrity.level}, sync {config.integrity.sync}",
+            "key_id": mg.keys.current,
+            "keys": len(mg.keys.ids),
+            "anchor": mg.anchor.uri,
+            "t9_covered": None if place is None else not same_volume(place, mg.home),
+            "config_digest": config.digest(),
+        }
+        names = list(dict.fromkeys([*config.stores, *state.stores()]))
+        rows = [_store(name, config.stores.get(name), state) for name in names]
+    notes = []
+    if facts["t9_covered"] is False:
+        notes.append(
+            "WARN MG412 T9 (rollback of the whole store) is not covered: the anchor is on the home's volume"
+        )
+    expires = config.observe.expires
+    if expires is not None and expires < datetime.datetime.now(datetime.UTC).date():
+        notes.append(f"WARN MG147 observing was to end on {expires}")
+    if not rows:
+        notes.append("no store was guarded yet, and no [stores.NAME] is configured")
+    return Report(
+        "status",
+        facts=facts,
+        columns=("store", "kind", "contexts", "records", "last_write"),
+        rows=rows,
+        notes=notes,
+    )
+
+
+def _store(name: str, configured: Any, state: LogState) -> dict[str, Any]:
+    heads = state.heads_of(name)
+    last = state.last_write(name)
+    return {
+        "store": name,
+        "kind": configured.kind if configured else None,
+        "contexts": len(heads),
+        "records": sum(head.count for head in heads),
+        "last_write": datetime.datetime.fromtimestamp(last, datetime.UTC).isoformat(timespec="seconds")
+        if last
+        else None,
+    }

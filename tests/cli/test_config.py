@@ -1,0 +1,88 @@
+"""Configuration by the command line: origins, typos with their line, the schema."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+GOOD = """\
+schema = 1
+preset = "strict"
+[read]
+reranker = "observe"
+[stores.checkpoints]
+kind = "langgraph-sqlite-saver"
+uri = "sqlite:agent.db"
+"""
+
+
+@pytest.fixture
+def file(place):
+    path = place / "memguard.toml"
+    path.write_text(GOOD)
+    return path
+
+
+def test_show_names_the_origin_of_every_value(run, file, data) -> None:
+    found = data(run("config", "show", "--format", "json"))
+    origins = {row["option"]: row["origin"] for row in found["rows"]}
+    assert origins["read.reranker"].endswith("memguard.toml:4")
+    assert origins["write.anomaly"] == "preset strict"
+    assert all(origins.values())
+    assert len(found["digest"]) == 64
+
+
+def test_show_puts_the_environment_above_the_file(run, file, data, monkeypatch) -> None:
+    monkeypatch.setenv("MEMGUARD_ANCHOR", "file:/elsewhere")
+    rows = {row["option"]: row for row in data(run("config", "show", "--format", "json"))["rows"]}
+    assert rows["anchor"]["value"] == "file:/elsewhere"
+    assert "MEMGUARD_ANCHOR" in rows["anchor"]["origin"]
+
+
+def test_validate(run, file) -> None:
+    assert run("config", "validate").exit_code == 0
+    assert run("config", "validate", str(file)).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "line", "suggestion"),
+    [
+        ('reranker = "observe"', 'reranker = "obsrve"', 4, "observe"),
+        ("reranker =", "rerankr =", 4, "reranker"),
+        ("[read]", "[raed]", 3, "read"),
+        ('preset = "strict"', 'preset = "strikt"', 2, "strict"),
+        ("langgraph-sqlite-saver", "langgraph-sqlite-savr", None, "langgraph-sqlite-saver"),
+    ],
+)
+def test_a_typo_exits_2_and_says_what_was_meant(run, file, good, bad, line, suggestion) -> None:
+    file.write_text(GOOD.replace(good, bad))
+    result = run("config", "validate")
+    assert result.exit_code == 2
+    assert suggestion in result.stderr
+    assert line is None or f"memguard.toml:{line}" in result.stderr
+    assert result.stderr.rstrip().count("\n") == 0
+
+
+def test_a_file_that_is_not_there_or_is_no_toml(run, place) -> None:
+    assert run("config", "validate", "nowhere.toml").exit_code == 2
+    (place / "memguard.toml").write_text("preset = \n")
+    assert run("config", "validate").exit_code == 2
+
+
+def test_schema_is_json_schema(run) -> None:
+    result = run("config", "schema")
+    assert result.exit_code == 0
+    assert "properties" in json.loads(result.stdout)
+
+
+def test_a_flag_outranks_the_environment(run, file, place, data, monkeypatch) -> None:
+    other = place / "other.toml"
+    other.write_text('preset = "observe"\n')
+    monkeypatch.setenv("MEMGUARD_CONFIG", str(file))
+    assert data(run("config", "validate", "--format", "json"))["preset"] == "strict"
+    for arguments in (
+        ("--config", str(other), "config", "validate"),
+        ("config", "validate", "--config", str(other)),
+    ):
+        assert data(run(*arguments, "--format", "json"))["preset"] == "observe"
