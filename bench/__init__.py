@@ -1,0 +1,1 @@
+"""The benches: what it costs to guard a memory, and what that buys. ``memguard bench --help``."""

@@ -1,0 +1,126 @@
+"""The steps an edit is made of, how they are run, and how they are printed.
+
+A printed edit is a shell script that does the same thing with the ``sqlite3`` shell and coreutils: anybody can
+repeat a cell by hand. Paths are relative to the cell.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_APPLY = Path(__file__).with_name("apply_sql.py")
+
+
+class EditFailed(RuntimeError):
+    """The tool could not make the edit: the bench's fault, never a verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A SQL script on one database file; with ``keep_log`` the change stays in the write-ahead log beside it."""
+
+    file: str
+    script: str
+    keep_log: bool = False
+
+    def run(self, cell: Path) -> None:
+        """Apply it in an interpreter that has loaded nothing but sqlite3."""
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                str(_APPLY),
+                str(cell / self.file),
+                *(["keep"] if self.keep_log else []),
+            ],
+            input=self.script,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        if done.returncode:
+            raise EditFailed(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no message")
+
+    def text(self) -> str:
+        """The step as a shell command."""
+        keep = "PRAGMA wal_autocheckpoint = 0; -- and end the shell with kill -9\n" if self.keep_log else ""
+        return f"sqlite3 {self.file} <<'SQL'\n{keep}{self.script}\nSQL"
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Put an earlier copy of whole folders back, every file and sidecar of them."""
+
+    folders: tuple[str, ...]
+    copy: str = "copy"
+
+    def run(self, cell: Path) -> None:
+        """Remove each folder and copy the earlier one into its place."""
+        for folder in self.folders:
+            shutil.rmtree(cell / folder)
+            shutil.copytree(cell / self.copy / folder, cell / folder)
+
+    def text(self) -> str:
+        """The step as shell commands."""
+        return "\n".join(f"rm -rf {f} && cp -a {self.copy}/{f} {f}" for f in self.folders)
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete files or folders."""
+
+    paths: tuple[str, ...]
+
+    def run(self, cell: Path) -> None:
+        """Remove each; one that is not there is an error."""
+        for path in self.paths:
+            target = cell / path
+            if target.is_dir():
+                shutil.rmtree(target)
+            else:
+                target.unlink()
+
+    def text(self) -> str:
+        """The step as a shell command."""
+        return "rm -r " + " ".join(self.paths)
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Replace text inside a file, once."""
+
+    file: str
+    old: str
+    new: str
+
+    def run(self, cell: Path) -> None:
+        """Rewrite the file; it must hold the old text."""
+        target = cell / self.file
+        text = target.read_text(encoding="utf-8")
+        if self.old not in text:
+            raise EditFailed(f"{self.file} does not hold the text to replace")
+        target.write_text(text.replace(self.old, self.new, 1), encoding="utf-8")
+
+    def text(self) -> str:
+        """The step as a shell command."""
+        return f"sed -i 's/{self.old}/{self.new}/' {self.file}"
+
+
+Step = Sql | Restore | Remove | Replace
+
+
+def run(steps: Sequence[Step], cell: Path) -> None:
+    """Make the edit."""
+    for step in steps:
+        step.run(cell)
+
+
+def script(steps: Sequence[Step]) -> str:
+    """The edit as one shell script."""
+    return "\n".join(step.text() for step in steps)

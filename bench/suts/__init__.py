@@ -1,0 +1,1 @@
+"""Systems under test: memory subsystems that the benches start, write to, stop and read back."""
