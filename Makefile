@@ -38,8 +38,10 @@ $(STAMP): $(ENVIRONMENT) pyproject.toml setup.py
 	@touch $(STAMP)
 
 bench: $(STAMP)
-	@$(BIN)/memguard bench integrity $(ARGS)
-	@$(BIN)/memguard bench overhead --quick
+	@status=0; \
+	$(BIN)/memguard bench integrity --quick $(ARGS) || status=$$?; \
+	$(BIN)/memguard bench overhead --quick || status=$$?; \
+	exit $$status
 
 test: $(STAMP)
 	@$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
