@@ -173,12 +173,12 @@ class SqliteAnchor:
                     raise rolled_back(
                         self.uri, f"It is at {now.epoch}/{now.offset}; {since.epoch}/{since.offset} was seen."
                     )
-                start = 0 if since is None or whole else since.offset
-                rows = conn.execute(
-                    "SELECT payload FROM record WHERE id > ? ORDER BY id", (start,)
-                ).fetchall()
-                if since is not None and not whole and len(rows) != now.offset - start:
-                    raise damaged(self.uri, "Records are missing from the table.")
+                first = conn.execute("SELECT first FROM anchor").fetchone()[0]
+                start = first - 1 if since is None or whole else since.offset
+                query = "SELECT payload, id FROM record WHERE id > ? ORDER BY id"
+                rows = conn.execute(query, (0 if whole else start,)).fetchall()
+                if [row[1] for row in rows] != list(range(start + 1, now.offset + 1)):
+                    raise damaged(self.uri, "Records are missing from the table, or there are too many.")
             finally:
                 conn.execute("ROLLBACK")
             self._known = (now, version)

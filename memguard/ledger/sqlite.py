@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from memguard.errors import IntegrityError
 from memguard.ports import LedgerEntry
@@ -65,7 +66,7 @@ class SqliteLedger:
         else:
             self.where = os.path.abspath(os.fspath(database))
             self._conn = self._connect()
-        with self._working() as conn:
+        with self._working("BEGIN IMMEDIATE") as conn:
             for statement in _SCHEMA:
                 conn.execute(statement)
 
@@ -84,7 +85,7 @@ class SqliteLedger:
             )
             for entry in entries
         ]
-        with self._working() as conn:
+        with self._working("BEGIN IMMEDIATE") as conn:
             conn.executemany(_INSERT, rows)
 
     def entries(self, context: str | None = None) -> Iterator[LedgerEntry]:
@@ -130,7 +131,7 @@ class SqliteLedger:
             raise self._foreign(exc) from exc
 
     @contextmanager
-    def _working(self) -> Iterator[sqlite3.Connection]:
+    def _working(self, begin: str = "BEGIN") -> Iterator[sqlite3.Connection]:
         """The connection in a transaction of its own, or in the caller's; errors are mapped."""
         with self._guard:
             if self._conn is not None and self._owned and self._pid != os.getpid():
@@ -143,7 +144,7 @@ class SqliteLedger:
             joined = conn.in_transaction
             try:
                 if not joined:
-                    conn.execute("BEGIN IMMEDIATE")
+                    conn.execute(begin)
                 yield conn
                 if not joined:
                     conn.execute("COMMIT")
@@ -158,16 +159,16 @@ class SqliteLedger:
                         conn.execute("ROLLBACK")
                 raise
 
-    def _entry(self, row: tuple[object, ...]) -> LedgerEntry:
+    def _entry(self, row: tuple[Any, ...]) -> LedgerEntry:
         context, generation, fence, operation, records, kid, time, chain = row
         try:
             names = json.loads(records) if isinstance(records, str) else None
-            link = bytes.fromhex(chain) if isinstance(chain, str) else b""
+            link = bytes.fromhex(chain) if isinstance(chain, str) else None
         except (ValueError, RecursionError):
-            names, link = None, b""
+            names, link = None, None
         texts = isinstance(context, str) and isinstance(operation, str) and isinstance(kid, str)
         numbers = type(generation) is int and type(fence) is int and isinstance(time, int | float)
-        if not (
+        if link is None or not (
             texts and numbers and isinstance(names, list) and all(isinstance(name, str) for name in names)
         ):
             raise IntegrityError(
@@ -177,10 +178,7 @@ class SqliteLedger:
                 why="A column has another type than it was written with.",
                 do="Run memguard audit; a ledger can be started anew, heads do not depend on it.",
             )
-        return LedgerEntry(
-            str(context), int(str(generation)), int(str(fence)), str(operation), tuple(names), str(kid),
-            float(str(time)), link,
-        )  # fmt: skip
+        return LedgerEntry(context, generation, fence, operation, tuple(names), kid, float(time), link)
 
     def _foreign(self, exc: OSError | sqlite3.Error) -> IntegrityError:
         """Map an error of SQLite or the system; its name is kept, its text may quote rows."""
