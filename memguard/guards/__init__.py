@@ -1,0 +1,1 @@
+"""Guards: one module each, found by name through :mod:`memguard.registry`."""

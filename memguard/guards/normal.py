@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 _QUOTES = {**dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u300c\u300d\u300e\u300f", '"')}
 _QUOTES.update(dict.fromkeys("\u2018\u2019\u201a\u201b\u2039\u203a`\u00b4", "'"))
@@ -56,31 +57,33 @@ def normalise(text: str) -> str:
 def place(text: str, start: int, end: int) -> tuple[int, int]:
     """The span of ``text`` whose copy is ``normalise(text)[start:end]``.
 
-    Walks the text once; only called where a rule matched.
+    Walks the text once; only called where a rule matched. A span of the copy that is only a blank has no
+    width in the text.
     """
-    position = 0
     begin: int | None = None
     last = 0
-    blank = True  # leading white space is dropped
+    for position, index in enumerate(_origins(text)):
+        if position >= end:
+            break
+        if index is not None:
+            last = index + 1
+            if begin is None and position >= start:
+                begin = index
+    return (last if begin is None else begin, last)
+
+
+def _origins(text: str) -> Iterator[int | None]:
+    """For every character of the copy, the index it comes from; None for a blank between words."""
+    pending = started = False
     for index, char in enumerate(text):
         for part in _TABLE[ord(char)]:
             if part.isspace():
-                if blank:
-                    continue
-                blank = True
-                # The blank is only there if something follows; it takes its place then.
+                pending = started
                 continue
-            if blank and position:
-                position += 1
-            blank = False
-            if begin is None and position >= start:
-                begin = index
-            if position < end:
-                last = index + 1
-            else:
-                return (begin if begin is not None else index, last)
-            position += 1
-    return (begin if begin is not None else len(text), last or len(text))
+            if pending:
+                yield None
+            pending, started = False, True
+            yield index
 
 
 #: A flag of a land that is written in tag characters, such as Scotland's: the one honest use of the block.

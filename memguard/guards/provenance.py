@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, Self
 
 from memguard.decision import Decision, Disposition, Evidence
+from memguard.errors import UnsupportedError
 from memguard.guard import Fetch, GuardContext, Stage, Steps
 from memguard.record import Provenance as Declared
 from memguard.record import Record, Source, Trust
@@ -75,8 +76,11 @@ class Provenance:
         missing = tuple(parent.id for parent in parents if parent.trust is None)
         asked = missing[: self._max_parents]
         if asked:
-            found: Mapping[str, Declared] = yield Fetch(asked)
             # A parent that nobody can show is of unknown origin, however its child was declared.
+            try:
+                found: Mapping[str, Declared] = yield Fetch(asked)
+            except UnsupportedError:  # no store here to look in
+                found = {}
             levels += [found[i].trust or Trust.UNKNOWN if i in found else Trust.UNKNOWN for i in asked]
         if record.source.kind != "summary":
             levels.append(self.trust_of(record.source))
