@@ -30,6 +30,11 @@ class Event:
         """The logging level of this one event."""
         return self.level
 
+    @property
+    def channel(self) -> str:
+        """Name of the logger that hears it."""
+        return f"memguard.{self.area}" if self.area else "memguard"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values, with the kind of event under ``event``."""
         values = asdict(self)
@@ -91,9 +96,9 @@ class Decided(Event):
         d = self.decision
         would = f" (would {d.would})" if d.would is not None else ""
         rules = ",".join(dict.fromkeys(item.rule for item in d.evidence))
-        return (
-            f"{self.area} {self.store}/{self.record}: {d.disposition}{would} {d.code} by {d.guard} [{rules}]"
-        )
+        by = f" {d.code} by {d.guard}" if d.guard else ""
+        seen = f" [{rules}]" if rules else ""
+        return f"{self.area} {self.store}/{self.record}: {d.disposition}{would}{by}{seen}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,6 @@ class ActDecided(Decided):
 class GuardRaised(Event):
     """A guard failed; ``decision`` is what its fail mode made of it."""
 
-    area: ClassVar[str] = "write"
     level: ClassVar[int] = logging.ERROR
 
     guard: str
@@ -132,6 +136,11 @@ class GuardRaised(Event):
     error: str
     fail_mode: str
     decision: Decision
+
+    @property
+    def channel(self) -> str:
+        """The logger of the stage it failed in."""
+        return f"memguard.{self.stage}"
 
     def line(self) -> str:
         """Which guard failed where, and what came of it."""
@@ -229,8 +238,7 @@ class Bus:
 
     def emit(self, event: Event) -> None:
         """Log the event and tell every observer."""
-        name = f"memguard.{event.area}" if event.area else "memguard"
-        logger, severity = logging.getLogger(name), event.severity
+        logger, severity = logging.getLogger(event.channel), event.severity
         if logger.isEnabledFor(severity):
             logger.log(severity, "%s", event.line(), extra={"memguard": event.as_dict()})
         for observer in self._observers:

@@ -174,7 +174,11 @@ kinds = Registry(
 #: Systems under test of the benches, by base name.
 suts = Registry("sut", "memguard.bench.suts.names:BASES")
 #: Command groups that live above the command line's floor, by verb.
-commands = Registry("command", {})
+commands = Registry(
+    "command",
+    {"bench": "memguard.bench.cli:bench"},
+    helps={"bench": "Measure a memory: what it costs to guard it, and what that buys."},
+)
 
 ALL: Mapping[str, Registry] = {
     registry.kind: registry for registry in (guards, anchors, keys, adapters, kinds, suts, commands)
@@ -182,7 +186,7 @@ ALL: Mapping[str, Registry] = {
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Every name of a kind: guard, anchor, key, adapter, sut or command."""
+    """Every name of a kind: guard, anchor, key, adapter, kind of store, sut or command."""
     return ALL[kind].names()
 
 
