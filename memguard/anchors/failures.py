@@ -10,7 +10,10 @@ _CAUSES = {
     errno.ENOSPC: ("The disk is full.", "Free space on the anchor's volume, then open the anchor again."),
     errno.EDQUOT: ("The disk quota is used up.", "Raise the quota, then open the anchor again."),
     errno.EFBIG: ("The file may not grow further.", "Compact the anchor or raise the file size limit."),
-    errno.EROFS: ("The file system is read-only.", "Mount the anchor's volume writable."),
+    errno.EROFS: (
+        "The file or its file system is read-only.",
+        "Mount the anchor's volume writable, with write permission for this user.",
+    ),
     errno.EACCES: ("Permission was denied.", "Give this user read and write permission on the anchor."),
     errno.EPERM: ("The operation is not permitted.", "Check the owner and attributes of the anchor's files."),
     errno.EIO: ("The device reported an input/output error.", "Check the disk first; do not retry."),

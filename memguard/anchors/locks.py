@@ -9,9 +9,11 @@ unlocking them, and opens its own when it next asks.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import threading
+from contextlib import suppress
 from weakref import WeakValueDictionary
 
 _registry: WeakValueDictionary[tuple[int, int], PathLock] = WeakValueDictionary()
@@ -37,7 +39,7 @@ class PathLock:
             return False
         try:
             if self._fd < 0:
-                self._open()
+                self._reopen()
             fcntl.flock(self._fd, fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._mutex.release()
@@ -56,13 +58,12 @@ class PathLock:
         finally:
             self._mutex.release()
 
-    def _open(self) -> None:
+    def _reopen(self) -> None:
         """Open the lock file again in a forked child; it must be the same file."""
-        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        found = os.fstat(fd)
-        if (found.st_dev, found.st_ino) != self.key:
+        fd = _open(self.path, create=False)
+        if _key(os.fstat(fd)) != self.key:
             os.close(fd)
-            raise FileNotFoundError(2, "the lock file was replaced since it was opened", self.path)
+            raise FileNotFoundError(errno.ENOENT, "the lock file was replaced since it was opened", self.path)
         self._fd = fd
 
     def _after_fork(self) -> None:
@@ -88,16 +89,29 @@ def lock_of(path: str, *, create: bool) -> PathLock:
     Raises:
         OSError: the file cannot be opened.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
-    status = os.fstat(fd)
-    key = (status.st_dev, status.st_ino)
     with _registry_guard:
-        known = _registry.get(key)
-        if known is not None:
-            os.close(fd)
-            return known
+        with suppress(FileNotFoundError):
+            known = _registry.get(_key(os.stat(path)))
+            if known is not None:
+                return known  # without a second descriptor: closing one may free a lock on NFS
+        fd = _open(path, create)
+        key = _key(os.fstat(fd))
         lock = _registry[key] = PathLock(path, fd, key)
         return lock
+
+
+def _open(path: str, create: bool) -> int:
+    """A descriptor of the lock file; writable where possible, because NFS asks for that."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
+    except OSError as exc:
+        if exc.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _key(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _child() -> None:

@@ -12,7 +12,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from memguard.anchors.failures import damaged, rolled_back
+from memguard.anchors.failures import damaged, failed, rolled_back
 from memguard.anchors.framing import (
     END,
     HEADER_SIZE,
@@ -70,13 +70,13 @@ class LogFile:
             fd, writable = os.open(path, os.O_RDONLY | os.O_CLOEXEC), False
         try:
             header = decode_header(os.pread(fd, HEADER_SIZE, 0))
-            return cls(fd, path, header, writable)
         except ValueError as exc:
             os.close(fd)
             raise damaged(path, str(exc)) from None
         except BaseException:
             os.close(fd)
             raise
+        return cls(fd, path, header, writable)  # closes the descriptor from here on
 
     @classmethod
     def write_new(cls, path: str, epoch: int, log_id: bytes, payloads: Sequence[bytes]) -> None:
@@ -180,6 +180,8 @@ class LogFile:
 
     def _prepare(self) -> int:
         """Find the true end under the lock, and cut a torn tail."""
+        if not self.writable:
+            raise failed("append to", self.path, OSError(errno.EROFS, "opened for reading only"))
         end, tail = self.mark
         if os.pread(self.fd, 4, end - 4) != tail[:4]:
             raise rolled_back(self.path, f"What stands before byte {end} was changed.")

@@ -117,7 +117,7 @@ class FileKeyRing(RootKeyRing):
         """Read, change and replace the file, one process at a time."""
         try:
             while True:
-                fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)  # NFS locks writable descriptors only
                 try:
                     fcntl.flock(fd, fcntl.LOCK_EX)
                     if os.fstat(fd).st_ino != os.stat(self.path).st_ino:

@@ -476,6 +476,125 @@ def test_errors_name_the_anchor_and_no_content(folder: Path, anchor: FileAnchor)
     assert not isinstance(caught.value, ConfigError)
 
 
+def test_what_is_durable_is_synced_in_the_order_that_makes_it_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A missing sync shows only after a power cut; so the calls themselves are looked at."""
+    seen: list[str] = []
+
+    def watch(name: str) -> None:
+        real = getattr(os, name)
+
+        def call(*args: object, **kw: object) -> object:
+            what = os.readlink(f"/proc/self/fd/{args[0]}") if isinstance(args[0], int) else str(args[0])
+            seen.append(f"{name} {Path(what).name}")
+            return real(*args, **kw)
+
+        monkeypatch.setattr(os, name, call)
+
+    for name in ("write", "pwrite", "fsync", "fdatasync", "rename", "ftruncate"):
+        watch(name)
+    replaced = [f"write {LOG}.new", f"fsync {LOG}.new", f"rename {folder / (LOG + '.new')}", "fsync anchor"]
+    replaced[2] = f"rename {LOG}.new"
+    anchor = FileAnchor.create(folder)
+    assert seen == replaced
+    seen.clear()
+    put(anchor, b"1", b"2")
+    assert seen == [f"pwrite {LOG}"]
+    seen.clear()
+    put(anchor, b"3", b"4", sync=True)
+    assert seen == [f"pwrite {LOG}", f"fdatasync {LOG}"]
+    seen.clear()
+    anchor.sync()
+    assert seen == [f"fdatasync {LOG}"]
+    seen.clear()
+    assert anchor.acquire()
+    anchor.compact([b"5"])
+    anchor.release()
+    assert seen[:4] == replaced
+    assert len(seen) == 5, "and the mark on the old file, after the new one is in place"
+    assert seen[4].startswith("pwrite")
+    anchor.close()
+    with (folder / LOG).open("r+b") as file:
+        file.seek(FileAnchor.open(folder).read(None)[1].offset)
+        file.write(b"torn tail")
+    again = FileAnchor.open(folder)
+    seen.clear()
+    put(again, b"6", sync=True)
+    assert seen == [f"ftruncate {LOG}", f"fsync {LOG}", f"pwrite {LOG}", f"fdatasync {LOG}"]
+
+
+def test_a_read_only_mount_can_be_read_and_locked_but_not_written(folder: Path, anchor: FileAnchor) -> None:
+    """An auditor's view of another host's anchor."""
+    cursor = put(anchor, b"1", sync=True)
+    code = """
+import sys
+from memguard.anchors.file import FileAnchor
+from memguard.errors import AnchorError
+a = FileAnchor.open(sys.argv[1])
+records, cursor, _ = a.read(None)
+print(records, cursor.offset, a.changed(cursor), a.acquire())
+try: a.append([b"2"], sync=True)
+except AnchorError as error: print(error.why)
+"""
+    mount = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit 77; exec "$2" -c "$3" "$1"'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", mount, "sh", str(folder), sys.executable, code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if done.returncode in (1, 77, 127) and "FileAnchor" not in done.stderr:
+        pytest.skip(f"not run: no private mounts here ({done.stderr.strip()[:80]})")
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"[b'1'] {cursor.offset} False True", done.stderr
+    assert "read-only" in lines[1]
+    assert records(folder) == [b"1"]
+
+
+def test_a_folder_that_may_not_be_written_says_so(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("not run: root may write everywhere; the read-only mount above covers it")
+    tmp_path.chmod(0o500)
+    with pytest.raises(AnchorError, match="Permission"):
+        FileAnchor.create(tmp_path / "anchor")
+
+
+def test_two_names_of_one_folder_are_one_lock(folder: Path, anchor: FileAnchor, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    other = FileAnchor.open(tmp_path / "link")
+    assert anchor.acquire()
+    assert not other.acquire(blocking=False)
+    anchor.release()
+    put(other, b"1")
+    assert anchor.read(None)[0] == [b"1"]
+
+
+def test_a_folder_made_anew_gets_a_lock_of_its_own(folder: Path, anchor: FileAnchor) -> None:
+    assert anchor.acquire()
+    shutil.rmtree(folder)
+    fresh = FileAnchor.create(folder)
+    assert fresh.acquire(blocking=False), "the old lock file is another file"
+    fresh.release()
+    anchor.release()
+
+
+def test_no_descriptor_is_left_open(folder: Path, anchor: FileAnchor) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(20):
+        other = FileAnchor.open(folder)
+        put(other, b"1")
+        assert other.acquire()
+        other.compact([b"1"])
+        other.release()
+        anchor.read(None)
+        other.close()
+        if number % 3 == 0:
+            with pytest.raises(AnchorError):
+                FileAnchor.open(folder / "none")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def run(code: str, *arguments: object) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=60
