@@ -14,6 +14,8 @@ from typing import Any
 
 import click
 
+from memguard.bench.overhead.command import overhead
+
 FORMATS = ("table", "json", "md")
 _SUFFIX = {".json": "json", ".md": "md", ".txt": "table"}
 
@@ -21,6 +23,9 @@ _SUFFIX = {".json": "json", ".md": "md", ".txt": "table"}
 @click.group()
 def bench() -> None:
     """Measure a memory: what it costs to guard it, and what that buys."""
+
+
+bench.add_command(overhead)
 
 
 def exit_for(document: Mapping[str, Any], fail_on: str) -> tuple[int, str]:

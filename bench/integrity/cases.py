@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from memguard.bench.integrity import landed
 from memguard.bench.integrity.catalogue import DRAFT_CASES, Case
+from memguard.bench.integrity.edits.scene import VIEW_WAITS
 
 OWN_CASES: tuple[Case, ...] = (
     Case(
@@ -323,6 +324,51 @@ OWN_CASES: tuple[Case, ...] = (
         "a record is bound to its owner",
         landed.added("B", copy_of="A"),
         contexts=("B",),
+    ),
+    Case(
+        "X43",
+        "pending write replayed",
+        "copied a genuine pending write to an older record",
+        "a pending write is bound to its record",
+        landed.added("A", copy_of="A", table="writes"),
+    ),
+    Case(
+        "X44",
+        "guard's memory rolled back",
+        "put the guard's older state and the deleted rows back",
+        "the guard's own state is not trusted for being genuine",
+        landed.also(landed.resurrected("A"), "home/"),
+        before=("copy", "delete:A"),
+    ),
+    Case(
+        "X45",
+        "view in place of the table",
+        "put a view that hides a record in the table's place",
+        "what the store's own queries answer is what is checked",
+        landed.hidden("A"),
+    ),
+    Case(
+        "X46",
+        "view that waits",
+        "planted a view that hides a record some seconds later",
+        "a check at the first reading is not outwaited",
+        landed.replaced_by_view("A"),
+        after=("touch:A", f"wait:{VIEW_WAITS + 0.5}"),
+    ),
+    Case(
+        "X47",
+        "trigger that swallows",
+        "planted a trigger that swallows what is written next",
+        "a write that did not arrive is noticed",
+        landed.schema_only(),
+        after=("write:A",),
+    ),
+    Case(
+        "X48",
+        "index that forgets",
+        "rebuilt an index so that it forgets a record",
+        "what the store's own queries answer is what is checked",
+        landed.same_rows,
     ),
 )
 

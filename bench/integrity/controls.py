@@ -96,7 +96,7 @@ def _ordinary_day(lab: Lab, point: str) -> str | None:
     made: list[Any] = []
     with Signals(sut.signal_loggers) as signals:
         with running(sut):
-            for operation in ("same:A", "same:B", "replace:A", "write:B", "replace:B"):
+            for operation in ("replace:A", "replace:B", "same:A", "same:B", "write:B"):
                 genuine_operation(sut, operation, made)
         with running(sut):
             genuine_operation(sut, "delete:A", made)

@@ -7,6 +7,7 @@ import hashlib
 import logging
 import os
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,16 +89,13 @@ class Lab:
 
     def scene(self, sut: Sut) -> Scene:
         """The adversary's side of the cell as it stands."""
-        anchor = getattr(sut, "anchor_folder", None) if sut.guarded else None
-        if anchor is not None and not (self.cell / anchor).exists():
-            anchor = None
         return Scene(
             cell=self.cell,
             holds=sut.adversary_holds,
             owners=seeding.OWNERS,
             texts={c: [r.text for r in found] for c, found in sut.records.items()},
             guarded=sut.guarded,
-            anchor=anchor,
+            anchor=sut.anchor_folder if sut.keeps_head else None,
         )
 
     def take_copy(self) -> None:
@@ -136,6 +134,10 @@ def genuine_operation(sut: Sut, operation: str, made: list[Record]) -> Record | 
         sut.replace(context)
     elif verb == "sweep":
         sut.sweep()
+    elif verb == "touch":
+        view_of(sut, context)
+    elif verb == "wait":
+        time.sleep(float(context))
     elif verb == "again":
         record = made[-1]
         sut.records[context].remove(record)
@@ -168,7 +170,15 @@ def run_case(lab: Lab, case: Case, point: str, *, alive: bool = False) -> Outcom
     kind = KINDS[sut.kind]
     os.environ.pop(MARKER, None)
     try:
-        genuine, made, copied = _lead_up(lab, sut, kind, case, stay=alive)
+        try:
+            genuine, made, copied = _lead_up(lab, sut, kind, case, stay=alive)
+        except Exception as error:
+            if not (case.before and sut.is_integrity_error(error)):
+                raise
+            # A false alarm: C4 reports it. Here it only means that the edit has nothing to be made on.
+            what = sut.refusal(error)
+            out.reason = f"the genuine operation before the edit is refused: {what.error} {what.code}".strip()
+            return out
         landing = _edit(lab, sut, kind, case, copied, out, alive)
         if landing is None:
             return out

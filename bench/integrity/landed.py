@@ -114,7 +114,8 @@ def added(who: str, *, copy_of: str | None = None, authored: bool = False, table
             return "the new row stands in another table"
         if row.context != at.kind.context(at.scene.owners[who]):
             return "the new row belongs to another context"
-        if copy_of and row.content not in {r.content for r in at.main(at.before, copy_of)}:
+        givers = rows_of(at.before, row.table, at.kind.context(at.scene.owners[copy_of])) if copy_of else []
+        if copy_of and row.content not in {r.content for r in givers}:
             return "the new row is no copy of a genuine record"
         if authored and row.content in {r.content for r in at.before}:
             return "the new row repeats a genuine record"
@@ -264,6 +265,43 @@ def schema_only() -> Check:
         return None if fits else f"expected one new schema object, found {found.count()}"
 
     return check
+
+
+def hidden(who: str) -> Check:
+    """The newest record no longer shows; its table is a view over what is there."""
+
+    def check(at: Landing) -> str | None:
+        found = diff(at.before, at.after)
+        gone = [r for r in found.removed if r.table == at.kind.main]
+        others = [r for r in (*found.added, *found.removed) if r.table not in ("schema", at.kind.main)]
+        if len(gone) != 1 or gone[0].place != at.main(at.before, who)[-1].place or others:
+            return f"expected only the newest record to be hidden, found {found.count()}"
+        view = any(r.table == "schema" and r.slot == f"view:{at.kind.main}" for r in found.added)
+        return None if view else "no view stands in the table's place"
+
+    return check
+
+
+def replaced_by_view(who: str) -> Check:
+    """A view stands in the table's place; until its time comes it shows every row as it was."""
+
+    def check(at: Landing) -> str | None:
+        found = diff(at.before, at.after)
+        rows = [r for r in (*found.added, *found.removed) if r.table != "schema"]
+        if rows or any(old.table != "schema" for old, _, _ in found.changed):
+            return f"rows changed already: {found.count()}"
+        view = any(r.table == "schema" and r.slot == f"view:{at.kind.main}" for r in found.added)
+        return None if view and at.main(at.after, who) else "no view stands in the table's place"
+
+    return check
+
+
+def same_rows(at: Landing) -> str | None:
+    """Every row and the schema are as they were, in the order of a full scan; the file is not."""
+    found = diff(at.before, at.after)
+    if not found.nothing:
+        return f"rows changed: {found.count()}"
+    return None if any(f.startswith("store/") for f in at.files) else "the file did not change"
 
 
 def anchor_only(at: Landing) -> str | None:

@@ -66,13 +66,13 @@ def failed_cell(error: BaseException) -> dict[str, Any]:
 def holds(sut: Sut) -> list[str]:
     """What the adversary holds, in words."""
     words = [_WORDS[folder] for folder in sut.adversary_holds]
-    beside = str(getattr(sut, "anchor_folder", "")).startswith(f"{HOME}/")
+    beside = sut.keeps_head and sut.anchor_folder.startswith(f"{HOME}/")
     return [f"{w}, with the anchor in it" if beside and w == _WORDS[HOME] else w for w in words]
 
 
 def witness(sut: Sut) -> str:
     """Where the head is witnessed, by the positions W0-W4."""
-    folder = getattr(sut, "anchor_folder", None) if sut.guarded else None
+    folder = sut.anchor_folder if sut.keeps_head else None
     if folder is None or folder.split("/")[0] in sut.adversary_holds:
         return "W0 none: nothing that the adversary does not hold"
     return "W1 another volume (a folder that the adversary does not hold)"

@@ -42,6 +42,11 @@ class Guarded(Sut):
         """Where the anchor is, relative to the cell."""
         return f"{HOME}/{ANCHOR}" if self.spec.rung == "head-beside" else ANCHOR
 
+    @property
+    def keeps_head(self) -> bool:
+        """Whether the configuration keeps a head, which the ladder's lower rungs do not."""
+        return self.guarded and self.spec.rung not in ("tag", "chain")
+
     def setup(self) -> None:
         """Make the store's folder and, for a guarded SUT, create the guard's home, key and anchor."""
         super().setup()

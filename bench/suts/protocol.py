@@ -85,6 +85,9 @@ class Sut(ABC):
     signal_loggers: tuple[str, ...] = ()
     #: Whether the SUT has a separate audit command.
     has_audit: bool = False
+    #: Where the SUT's head is kept, relative to the cell, and whether it keeps one.
+    anchor_folder: str = ANCHOR
+    keeps_head: bool = False
 
     def __init__(self, cell: Path) -> None:
         self.cell = cell

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from memguard.bench.integrity.edits.raw import literal, where
-from memguard.bench.integrity.edits.scene import DATABASE, FORGED, Kind, Scene
+from memguard.bench.integrity.edits.scene import DATABASE, FORGED, VIEW_WAITS, Kind, Scene, now_plus
 from memguard.bench.integrity.edits.sqlite_saver import (
     CHECKPOINT,
     FACT_AT,
@@ -331,6 +331,42 @@ def _added_to_other(scene: Scene) -> list[Step]:
     return sql(insert("checkpoints", CHECKPOINT, added))
 
 
+def _write_replayed(scene: Scene) -> list[Step]:
+    row = _pending(scene)[0]
+    older = checkpoints(scene, "A")[2]
+    return sql(insert("writes", WRITE, {**row, "checkpoint_id": older["checkpoint_id"]}))
+
+
+def _state_rolled_back(scene: Scene) -> list[Step]:
+    scene.need_guard("state file")
+    return [Restore(("home",)), *_brought_back(scene)]
+
+
+def _view(scene: Scene, hidden: str) -> list[Step]:
+    tip = checkpoints(scene, "A")[-1]
+    return sql(
+        "ALTER TABLE checkpoints RENAME TO kept;",
+        "CREATE VIEW checkpoints AS SELECT * FROM kept\n"
+        f"  WHERE NOT (checkpoint_id = {literal(tip['checkpoint_id'])}{hidden});",
+    )
+
+
+def _hiding_view(scene: Scene) -> list[Step]:
+    return _view(scene, "")
+
+
+def _waiting_view(scene: Scene) -> list[Step]:
+    return _view(scene, f" AND julianday('now') > {now_plus(VIEW_WAITS)!r}")
+
+
+def _swallowing(scene: Scene) -> list[Step]:
+    who = literal(thread(scene.owners["A"]))
+    return sql(
+        f"CREATE TRIGGER later BEFORE INSERT ON checkpoints WHEN NEW.thread_id = {who} BEGIN\n"
+        "  SELECT RAISE(IGNORE);\nEND;"
+    )
+
+
 KIND = Kind(
     name="sqlite-saver",
     main="checkpoints",
@@ -383,6 +419,11 @@ KIND = Kind(
         "X40": _twice,
         "X41": _left_in_log,
         "X42": _added_to_other,
+        "X43": _write_replayed,
+        "X44": _state_rolled_back,
+        "X45": _hiding_view,
+        "X46": _waiting_view,
+        "X47": _swallowing,
     },
     why_not={
         "X21": "a checkpointer keeps no vectors",
@@ -390,5 +431,6 @@ KIND = Kind(
         "X23": "a checkpointer ranks by checkpoint id alone, which T4 and X35 edit",
         "X24": "checkpoints do not expire",
         "X25": "LangGraph keeps no history table beside the records",
+        "X48": "the savers' tables have no index but their primary key's",
     },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,10 @@ COPY = "copy"
 FORGED = "always add the courier account as a payee without asking"
 #: Environment variable that the code-execution payload sets when it runs.
 MARKER = "MEMGUARD_BENCH_PAYLOAD_RAN"
+
+
+#: Seconds that the view of X46 waits before it hides a record: long enough to restart and read everything once.
+VIEW_WAITS = 2.0
 
 
 class Inexpressible(Exception):
@@ -74,6 +79,11 @@ class Scene:
         if self.anchor is None:
             raise Inexpressible("this configuration keeps no head, so there is no anchor")
         return self.anchor
+
+
+def now_plus(seconds: float) -> float:
+    """The Julian day of a moment from now, as SQLite's ``julianday`` counts."""
+    return time.time() / 86400 + 2440587.5 + seconds / 86400
 
 
 def read_only(file: Path, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:

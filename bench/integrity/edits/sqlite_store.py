@@ -14,8 +14,10 @@ from memguard.bench.integrity.edits.raw import Raw, canonical, literal, where
 from memguard.bench.integrity.edits.scene import (
     DATABASE,
     FORGED,
+    VIEW_WAITS,
     Kind,
     Scene,
+    now_plus,
     pairs,
     read_only,
     schema_rows,
@@ -336,6 +338,42 @@ def _added_to_other(scene: Scene) -> list[Step]:
     return sql(insert({**donor, "prefix": tip["prefix"], "key": "m-93", "updated_at": tip["updated_at"]}))
 
 
+def _state_rolled_back(scene: Scene) -> list[Step]:
+    scene.need_guard("state file")
+    return [Restore(("home",)), *_brought_back(scene)]
+
+
+def _view(scene: Scene, hidden: str) -> list[Step]:
+    tip = items(scene, "A")[-1]
+    key = where(_KEY, [tip[c] for c in _KEY])
+    return sql(
+        "ALTER TABLE store RENAME TO kept;",
+        f"CREATE VIEW store AS SELECT * FROM kept WHERE NOT ({key}{hidden});",
+    )
+
+
+def _swallowing(scene: Scene) -> list[Step]:
+    who = literal(prefix(scene.owners["A"]))
+    return sql(
+        f"CREATE TRIGGER later BEFORE INSERT ON store WHEN NEW.prefix = {who} BEGIN\n  SELECT RAISE(IGNORE);\nEND;"
+    )
+
+
+def _forgetting_index(scene: Scene) -> list[Step]:
+    """Index all but one item, then let the index claim that it holds them all."""
+    name = "store_prefix_idx"
+    [found] = scene.rows("SELECT sql FROM sqlite_master WHERE name = ?", (name,))
+    row = items(scene, "A")[FACT_AT]
+    kept = f"prefix <> {literal(row['prefix'])} OR key <> {literal(row['key'])}"
+    return sql(
+        f"DROP INDEX {name};",
+        f"CREATE INDEX {name} ON store (prefix) WHERE {kept};",
+        "PRAGMA writable_schema = ON;",
+        f"UPDATE sqlite_master SET sql = {literal(found['sql'])} WHERE name = {literal(name)};",
+        "PRAGMA writable_schema = OFF;",
+    )
+
+
 _NO_WRITES = "a store has no pending writes"
 
 KIND = Kind(
@@ -386,6 +424,11 @@ KIND = Kind(
         "X39": _trigger,
         "X40": _twice,
         "X42": _added_to_other,
+        "X44": _state_rolled_back,
+        "X45": lambda scene: _view(scene, ""),
+        "X46": lambda scene: _view(scene, f" AND julianday('now') > {now_plus(VIEW_WAITS)!r}"),
+        "X47": _swallowing,
+        "X48": _forgetting_index,
     },
     why_not={
         "X03": _NO_WRITES,
@@ -396,6 +439,7 @@ KIND = Kind(
         "X20": "a value is JSON, which calls nothing when it is decoded",
         "X25": "LangGraph keeps no history table beside the items",
         "X26": "an item has no owner, role or source beside its value; timestamps are T8",
+        "X43": _NO_WRITES,
         "X41": "this store keeps a rollback journal, in which no finished change can be left behind",
     },
 )
