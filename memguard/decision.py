@@ -121,7 +121,7 @@ def fold(decisions: Iterable[Decision]) -> Decision:
     if len(every) == 1:
         return every[0]
     # max() keeps the first of equals.
-    best = max(every, key=lambda d: (d.disposition.rank, d.full.rank, d.score))
+    best = max(every, key=lambda d: (d.disposition.rank, d.score))
     full = max((d.full for d in every), key=lambda level: level.rank)
     texts = [d.rewritten for d in every if d.rewritten is not None]
     return replace(
