@@ -56,11 +56,20 @@ def edit_metadata(database: Path, thread_id: str) -> int:
     with db:
         rows = db.execute(
             "UPDATE checkpoints SET metadata = CAST(replace(metadata, '\"loop\"', '\"fork\"') AS BLOB)"
-            " WHERE thread_id = ? AND metadata LIKE '%\"loop\"%'",
+            " WHERE thread_id = ? AND instr(CAST(metadata AS TEXT), '\"loop\"') > 0",
             (thread_id,),
         ).rowcount
     db.close()
     return rows
+
+
+def tell(word: str, plan: Any) -> None:
+    """One line about what an adoption would do, or did."""
+    records = sum(action["records"] for action in plan.actions)
+    contexts = [action["context"] for action in plan.actions]
+    print(
+        f"{word}: applied {plan.applied}, {records} records in {len(contexts)} contexts, refused {plan.refused}"
+    )
 
 
 def main() -> int:
@@ -88,10 +97,8 @@ def main() -> int:
             except IntegrityError as error:
                 print(f"before adoption: refused, {type(error).__name__} {error.code}")
 
-            plan = mg.adopt(guarded)
-            print(f"plan: {plan}")
-            done = mg.adopt(guarded, apply=True)
-            print(f"done: {done}")
+            tell("plan", mg.adopt(guarded))
+            tell("done", mg.adopt(guarded, apply=True))
             state = build(guarded).invoke({"lines": ["second turn"]}, thread("alice"))
             print(f"after adoption, alice: {state['lines']}")
         mg.close()

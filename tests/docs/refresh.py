@@ -108,7 +108,7 @@ def fields(model: type[BaseModel], path: str) -> Iterator[str]:
 
 def settings() -> str:
     """A table of every setting with its values, default and meaning."""
-    from memguard.config import Config, Store
+    from memguard.settings import Config, Store
 
     rows = [row for row in fields(Config, "") if not row.startswith("| `stores`")]
     rows += fields(Store, "stores.NAME.")

@@ -8,6 +8,7 @@ neither GitHub nor mkdocs shows it):
                       must exit 0; ``<!-- run exit 1 -->`` expects another code. Lines
                       under a command must be a part of its output, in that order.
     <!-- prints -->   text: must equal what the Python block before it printed
+    <!-- setup        Python up to the end of the comment: what the page takes for granted
 
 ``…`` in expected text stands for anything within the line: ids, dates, paths.
 Usage: ``python run_page.py PAGE``; exits 1 with the block and the difference.
@@ -24,7 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MARKED = re.compile(
-    r"^<!-- (?P<mark>run(?: exit (?P<code>\d+))?|prints) -->\n+```(?P<lang>\w+)\n(?P<body>.*?)^```$",
+    r"^<!-- (?P<mark>run(?: exit (?P<code>\d+))?|prints) -->\n+```(?P<lang>\w+)\n(?P<body>.*?)^```$"
+    r"|^<!-- setup\n(?P<setup>.*?)^-->$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -42,16 +44,13 @@ class Block:
 
 def blocks(text: str) -> list[Block]:
     """The marked blocks of a page, in order."""
-    return [
-        Block(
-            mark=match["mark"].split()[0],
-            language=match["lang"],
-            body=match["body"],
-            line=text.count("\n", 0, match.start("body")) + 1,
-            code=int(match["code"] or 0),
-        )
-        for match in MARKED.finditer(text)
-    ]
+    found = []
+    for match in MARKED.finditer(text):
+        part = "setup" if match["setup"] is not None else "body"
+        line = text.count("\n", 0, match.start(part)) + 1
+        mark, language = ("run", "python") if part == "setup" else (match["mark"].split()[0], match["lang"])
+        found.append(Block(mark, language, match[part], line, int(match["code"] or 0)))
+    return found
 
 
 def matches(expected: str, line: str) -> bool:
@@ -107,7 +106,7 @@ def run_page(page: Path) -> int:
         elif block.language == "python":
             out = io.StringIO()
             # Padding keeps the page's own line numbers in tracebacks.
-            code = compile("\n" * (block.line - 1) + block.body, str(page), "exec")
+            code = compile("\n" * (block.line - 1) + block.body, str(page), "exec", dont_inherit=True)
             with contextlib.redirect_stdout(out):
                 exec(code, namespace)
             printed = out.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -21,15 +22,18 @@ EXECUTED = {"README.md", "docs/quickstart.md", "docs/integrations/langgraph.md"}
 def run(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a page's blocks in a folder of its own, with no configuration of this user in reach."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("MEMGUARD_")}
+    user, project = folder / "user", folder / "project"
+    user.mkdir()
+    project.mkdir()
     env |= {
-        "HOME": str(folder),
-        "XDG_CONFIG_HOME": str(folder / "config"),
+        "HOME": str(user),
+        "XDG_CONFIG_HOME": str(user / ".config"),
         "NO_COLOR": "1",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     return subprocess.run(
         [sys.executable, str(RUNNER), str(page)],
-        cwd=folder,
+        cwd=project,
         env=env,
         capture_output=True,
         text=True,
@@ -44,9 +48,8 @@ def test_page_runs(page: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     blocks = runpy.run_path(str(RUNNER))["blocks"](page.read_text(encoding="utf-8"))
     assert done.stdout.endswith(f"{len(blocks)} blocks\n")
-    assert len(blocks) == page.read_text(encoding="utf-8").count("<!-- run") + page.read_text(
-        encoding="utf-8"
-    ).count("<!-- prints -->"), "a marker stands before something that is not a fenced block"
+    markers = re.findall(r"^<!-- (?:run|prints|setup)\b", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(blocks) == len(markers), "a marker stands before something that is not a fenced block"
 
 
 def test_the_pages_a_newcomer_reads_are_executed() -> None:
@@ -75,11 +78,11 @@ def test_the_runner_refuses_a_wrong_page(text: str, tmp_path: Path) -> None:
 def test_the_runner_accepts_a_right_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "<!-- run -->\n```python\nx = 20\nprint(x + 1)\n```\n<!-- prints -->\n```text\n2…\n```\n"
+        "<!-- setup\nx = 20\n-->\n<!-- run -->\n```python\nprint(x + 1)\n```\n<!-- prints -->\n```text\n2…\n```\n"
         "<!-- run -->\n```python\nassert x == 20\n```\n"
         "<!-- run exit 3 -->\n```console\n$ echo a; echo b; exit 3\nb\n```\n",
         encoding="utf-8",
     )
     done = run(page, tmp_path)
     assert done.returncode == 0, done.stdout
-    assert done.stdout == "4 blocks\n"
+    assert done.stdout == "5 blocks\n"
