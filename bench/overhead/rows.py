@@ -125,3 +125,25 @@ def table(rows: Sequence[Row]) -> str:
                 )
             )
     return "\n".join(lines)
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """The prices that the ratios depend on, and how many targets are met."""
+    if not rows:
+        return "nothing was measured"
+    judged = [row for row in rows if row.met is not None]
+    missed = [row for row in judged if not row.met]
+    lines = [
+        f"one sync of the anchor's volume {rows[0].sync_us:,.0f} us, one bare commit {rows[0].commit_us:,.0f} us: "
+        f"a strict put of nothing would cost {1 + rows[0].sync_us / rows[0].commit_us:.2f}",
+        "medians of interleaved pairs; RATIO is wall clock, CPU is process time, SYNCS are counted",
+        f"targets: {len(judged) - len(missed)} of {len(judged)} met",
+    ]
+    for row in missed:
+        assert row.target is not None
+        figure = f"{row.measured:,.2f}"
+        lines.append(
+            f"  missed: {row.operation}, {row.size}, {row.mode}: {figure} {row.unit}".rstrip()
+            + f" (target {row.target.words(row.measured)})"
+        )
+    return "\n".join(lines)

@@ -46,9 +46,11 @@ class Root(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List our commands from the table, without importing them; registered ones are asked."""
+        from memguard import registry
+
         lines = [(name, entry[2]) for name, entry in COMMANDS.items()]
         for name in self.list_commands(ctx)[len(COMMANDS) :]:
-            lines.append((name, _load_registered(name).get_short_help_str(80)))
+            lines.append((name, registry.commands.describe(name)))
         with formatter.section("Commands"):
             formatter.write_dl(lines)
 

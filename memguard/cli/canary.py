@@ -95,7 +95,7 @@ def prove(kind: StoreKind, path: Path, *, preset: str, policy: dict[str, Any]) -
                 FAIL,
                 "an edit of the copy landed",
                 "the written text is not in the store as expected",
-                "MG149",
+                "MG169",
             )
             return
 
@@ -111,7 +111,7 @@ def prove(kind: StoreKind, path: Path, *, preset: str, policy: dict[str, Any]) -
 def _served(what: str, text: str | None, token: str) -> Check:
     if text == _TRUE:
         return Check(PASS, what, f"on a copy of the store ({token})")
-    return Check(FAIL, what, "something else was served than was written", "MG149")
+    return Check(FAIL, what, "something else was served than was written", "MG169")
 
 
 def _refused(what: str, read: Callable[[], str | None], mode: str) -> Check:
@@ -120,7 +120,7 @@ def _refused(what: str, read: Callable[[], str | None], mode: str) -> Check:
     except IntegrityError as error:
         return Check(PASS, what, f"{type(error).__name__} {error.code}, on a copy of the store")
     except MemguardError as error:
-        return Check(FAIL, what, f"refused, but not as an integrity error: {error.code}", "MG149")
+        return Check(FAIL, what, f"refused, but not as an integrity error: {error.code}", "MG169")
     if mode == "enforce":
-        return Check(FAIL, what, "the edited record was served", "MG149")
-    return Check(WARN, what, f'it was served, because integrity.mode = "{mode}"', "MG147")
+        return Check(FAIL, what, "the edited record was served", "MG169")
+    return Check(WARN, what, f'it was served, because integrity.mode = "{mode}"', "MG167")

@@ -43,7 +43,7 @@ def shadowing() -> Iterator[Check]:
             WARN,
             "another distribution provides memguard",
             f"{', '.join(others)}: uninstall one of the two",
-            "MG141",
+            "MG161",
         )
     else:
         yield Check(PASS, "memguard is the one that is imported")
@@ -54,7 +54,7 @@ def keys(mg: MemGuard, stores: list[Path]) -> Iterator[Check]:
     scheme, path = split_uri(mg.keys.uri)[0], local_path(mg.keys.uri)
     if scheme == "memory":
         yield Check(
-            WARN, "keys live in memory", "nothing written now can be verified after this process", "MG143"
+            WARN, "keys live in memory", "nothing written now can be verified after this process", "MG163"
         )
         return
     if scheme != "file" or path is None:
@@ -64,7 +64,7 @@ def keys(mg: MemGuard, stores: list[Path]) -> Iterator[Check]:
     folder = access(path.parent)
     if folder.group_or_other_write:
         yield Check(
-            WARN, "the key's folder can be written by others", f"mode {folder.mode:04o}: chmod go-w", "MG143"
+            WARN, "the key's folder can be written by others", f"mode {folder.mode:04o}: chmod go-w", "MG163"
         )
     for holder, what in _holders(mg, stores):
         if inside(path, holder):
@@ -72,7 +72,7 @@ def keys(mg: MemGuard, stores: list[Path]) -> Iterator[Check]:
                 FAIL,
                 f"the key lies with {what}",
                 f"whoever edits {holder} holds it and can forge every tag",
-                "MG144",
+                "MG164",
             )
             return
 
@@ -107,7 +107,7 @@ def anchor(mg: MemGuard, stores: list[Path]) -> Iterator[Check]:
     else:
         yield Check(PASS, "the anchor is on another volume", f"{place}")
     if access(place).group_or_other_write:
-        yield Check(WARN, "the anchor can be written by others", f"mode {access(place).mode:04o}", "MG143")
+        yield Check(WARN, "the anchor can be written by others", f"mode {access(place).mode:04o}", "MG163")
 
 
 def trust_roots(mg: MemGuard, origins: dict[str, str]) -> Iterator[Check]:
@@ -116,7 +116,7 @@ def trust_roots(mg: MemGuard, origins: dict[str, str]) -> Iterator[Check]:
     named = [name for name in ("keys", "anchor") if _below(origins.get(name, ""), home)]
     if named:
         detail = "set MEMGUARD_KEY_FILE and MEMGUARD_ANCHOR, or pass them in code: those win"
-        yield Check(WARN, f"{' and '.join(named)} are named by a file in the home", detail, "MG145")
+        yield Check(WARN, f"{' and '.join(named)} are named by a file in the home", detail, "MG165")
     else:
         yield Check(PASS, "keys and anchor are named from outside the home")
 
@@ -131,13 +131,13 @@ def policy(config: Any, today: datetime.date) -> Iterator[Check]:
     without = [name for name, store in config.stores.items() if not store.scope]
     if without:
         detail = f"principal(user=...) restricts nothing in {', '.join(without)}"
-        yield Check(WARN, "no scope map", detail, "MG146")
+        yield Check(WARN, "no scope map", detail, "MG166")
     if config.integrity.mode != "enforce":
         yield Check(
             WARN,
             "integrity is not enforced",
             f'integrity.mode = "{config.integrity.mode}": edits are served',
-            "MG147",
+            "MG167",
         )
     observing = [
         f"{stage}.{name}"
@@ -147,9 +147,9 @@ def policy(config: Any, today: datetime.date) -> Iterator[Check]:
     ]
     expires = config.observe.expires
     if observing and expires is not None and expires < today:
-        yield Check(WARN, "observing was to end", f"on {expires}: {', '.join(observing)}", "MG147")
+        yield Check(WARN, "observing was to end", f"on {expires}: {', '.join(observing)}", "MG167")
     elif observing:
         until = f"until {expires}" if expires else "with no end: set observe.expires"
         yield Check(
-            WARN if expires is None else PASS, "observing", f"{', '.join(observing)}, {until}", "MG147"
+            WARN if expires is None else PASS, "observing", f"{', '.join(observing)}, {until}", "MG167"
         )

@@ -91,7 +91,7 @@ class _Found:
                 kind, uri = configured(self._mg, spec)
                 inner = self._stack.enter_context(kind.open(uri))
                 note = "opened by doctor; name module:attr to look at your program"
-                yield Check(SKIP, f"{spec}: the program guards it", note, "MG140")
+                yield Check(SKIP, f"{spec}: the program guards it", note, "MG160")
                 yield from self._store(spec, kind, inner)
         except MemguardError as error:
             yield Check(FAIL, f"{spec} opens", f"{type(error).__name__}: {error.what}", error.code)
@@ -103,7 +103,7 @@ class _Found:
             yield Check(PASS, f"{handle.label}: writes reach the guard", f"guarded {name}")
         else:
             bare = f"bare {name}: put guard(...) around it"
-            yield Check(FAIL, f"{handle.label}: writes reach the guard", bare, "MG140")
+            yield Check(FAIL, f"{handle.label}: writes reach the guard", bare, "MG160")
         if kind is None:
             yield Check(
                 SKIP, f"{handle.label}: canary", f"no kind of store is registered for {name}", "MG105"
@@ -121,7 +121,7 @@ class _Found:
                     WARN,
                     f"{label}: commits are not durable",
                     "synchronous is below FULL: a power cut loses acknowledged records",
-                    "MG142",
+                    "MG162",
                 )
             )
         if swept is not None:
@@ -132,7 +132,7 @@ class _Found:
                     WARN,
                     f"{label}: no sweeper runs",
                     "expired items stay in the store (never served)",
-                    "MG148",
+                    "MG168",
                 )
             )
         if path is None:

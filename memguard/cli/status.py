@@ -43,7 +43,7 @@ def status(session: Session) -> Report:
         )
     expires = config.observe.expires
     if expires is not None and expires < datetime.datetime.now(datetime.UTC).date():
-        notes.append(f"WARN MG147 observing was to end on {expires}")
+        notes.append(f"WARN MG167 observing was to end on {expires}")
     if not rows:
         notes.append("no store was guarded yet, and no [stores.NAME] is configured")
     return Report(

@@ -196,7 +196,7 @@ def opened(session: Session, mg: MemGuard, spec: str) -> Iterator[Any]:
         if not guarded:
             raise ConfigError(
                 f"{spec} is not guarded",
-                code="MG140",
+                code="MG160",
                 do="Put guard(...) around it, or give the name of a [stores.NAME] table.",
             )
         if len(guarded) > 1:

@@ -63,4 +63,13 @@ def test_the_list(run) -> None:
 def test_an_unknown_code_is_a_usage_error_with_a_suggestion(run) -> None:
     result = run("explain", "MG41x")
     assert result.exit_code == 2
-    assert 'Did you mean "MG41' in result.stderr
+    assert 'Did you mean "MG4' in result.stderr
+
+
+def test_the_cases_are_those_of_the_bench_under_its_titles() -> None:
+    from memguard.bench.integrity.cases import CASES
+
+    assert {case.id: case.title for case in CASES if case.id.startswith("X")} == {
+        code: page.title for code, page in pages().items() if code.startswith("X")
+    }
+    assert {case.id for case in CASES} <= set(pages())

@@ -1,0 +1,134 @@
+"""``memguard bench overhead``. Only click is imported until the command runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from memguard.bench.overhead.rows import Row
+
+FORMATS = ("table", "json", "jsonl", "md")
+_SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table"}
+
+
+@click.command("overhead")
+@click.option("--quick", is_flag=True, help="Fewer repetitions and shorter histories: well under a minute.")
+@click.option(
+    "--sut", "suts", multiple=True, metavar="NAME", help="A guarded system. Repeatable. Default: all."
+)
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the result to FILE."
+)
+@click.option(
+    "--run",
+    "run",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder that gets the result as well.",
+)
+@click.option(
+    "--work",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to work in, on the volume that is to be measured. Default: the system's temporary folder.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", help="Form of the answer on stdout."
+)
+@click.option(
+    "-o",
+    "--output",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write it to FILE, in the form of its suffix (json jsonl md txt). Repeatable.",
+)
+@click.pass_context
+def overhead(
+    context: click.Context,
+    quick: bool,
+    suts: tuple[str, ...],
+    json_file: Path | None,
+    run: Path | None,
+    work: Path | None,
+    form: str,
+    files: tuple[Path, ...],
+) -> int:
+    """Time the guarded operations against the bare ones, interleaved in one run.
+
+    Medians of wall clock and CPU, with what one sync and one bare commit cost here. Targets are printed beside
+    the ratios and fail nothing: a timing belongs to the machine that made it.
+    """
+    for file in files:
+        if file.suffix not in _SUFFIXES:
+            raise click.BadParameter(f"{file.name}: the suffix must be one of {' '.join(_SUFFIXES)}")
+    from memguard.bench.overhead.run import SUTS, Plan, measure
+
+    chosen = tuple(dict.fromkeys(_known(name, SUTS) for name in suts)) or SUTS
+    quiet = bool(context.find_root().params.get("quiet"))
+    started = time.monotonic()
+
+    def say(message: str) -> None:
+        if not quiet:
+            click.echo(f"  {time.monotonic() - started:5.1f} s  {message}", err=True)
+
+    plan = Plan.quick() if quick else Plan.full()
+    if work is not None:
+        work.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="memguard-overhead-", dir=work) as folder:
+        rows = measure(plan, Path(folder) / "run", suts=chosen, say=say)
+    document = result(rows, quick=quick, suts=chosen)
+    outputs = [*([(json_file, "json")] if json_file else []), *((f, _SUFFIXES[f.suffix]) for f in files)]
+    if run is not None:
+        run.mkdir(parents=True, exist_ok=True)
+        outputs.append((run / "result.json", "json"))
+    for path, kind in outputs:
+        path.write_text(render(document, rows, kind) + "\n", encoding="utf-8")
+    click.echo(render(document, rows, form))
+    return 0
+
+
+def _known(name: str, suts: Sequence[str]) -> str:
+    full = name if name.endswith("+memguard") else f"{name}+memguard"
+    if full not in suts:
+        raise click.BadParameter(
+            f"{name} is not measured here; choose from {', '.join(suts)}", param_hint="--sut"
+        )
+    return full
+
+
+def result(rows: Sequence[Row], *, quick: bool, suts: Sequence[str]) -> dict[str, Any]:
+    """The published document."""
+    from datetime import UTC, datetime
+
+    from memguard.bench.integrity.rows import digest, environment
+
+    config = {"bench": "overhead", "quick": quick, "suts": list(suts)}
+    return {
+        "schema": "memguard.bench/1",
+        "bench": "overhead",
+        "environment": environment(),
+        "config": config,
+        "config_digest": digest(config),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "rows": [row.as_dict() for row in rows],
+        "exit": {"code": 0, "reason": ""},
+    }
+
+
+def render(document: dict[str, Any], rows: Sequence[Row], form: str) -> str:
+    """The result in one form."""
+    if form == "json":
+        return json.dumps(document, indent=1, ensure_ascii=False)
+    if form == "jsonl":
+        return "\n".join(json.dumps(row, ensure_ascii=False) for row in document["rows"])
+    from memguard.bench.overhead.rows import summary, table
+
+    text = f"{table(rows)}\n\n{summary(rows)}"
+    return f"### memguard bench overhead\n\n```\n{text}\n```" if form == "md" else text
