@@ -322,3 +322,11 @@ def test_a_generator_left_half_way_is_closed() -> None:
     steps: Generator[Any, Any, Outcome] = chain(Scripted(asks)).run(Record("t"), CTX)
     assert next(steps) == Embed(("t",))
     steps.close()
+
+
+@pytest.mark.parametrize("content", [None, 7, b"bytes", ["list"], {"a": 1}])
+def test_content_that_is_no_text_is_decided_and_not_a_crash(content: Any) -> None:
+    # Adapters hand over text_of(value); a caller that does not still gets an answer.
+    result = run(assemble(preset("balanced"), Stage.WRITE, guards).run(Record(content), CTX))
+    assert result.decision.disposition == "quarantine"
+    assert [event.guard for event in result.events] == ["sanitizer"]
