@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from memguard.anchorlog import AnchorLog
@@ -145,8 +144,7 @@ class Caretaker:
             raise examined.bad[0][1]
         seen = examined.seen
         current = self._custody.recounted(context, seen.index)
-        head = replace(
-            context.head,
+        head = context.head._replace(
             generation=max(context.head.generation + 1, seen.top),
             fence=context.head.fence + (operation != "adopt"),
             boot=self._custody.boot,

@@ -12,11 +12,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from memguard.anchorlog import AnchorLog
-from memguard.settings import Integrity
 from memguard.effects import Acquire, Block, Lock, Operation
 from memguard.errors import ForkError, IntegrityError, RollbackError
 from memguard.events import Bus, ForkRecorded, ReadRefused, RecoveryRun
@@ -27,9 +26,27 @@ from memguard.integrity.recovery import decide
 from memguard.integrity.verifier import Claim, Context, Observation
 from memguard.ledger.chain import link
 from memguard.ports import KeyRing, LedgerEntry
+from memguard.settings import Integrity
+from memguard.slot import decode, encode
 
 T = TypeVar("T")
 Pair = tuple[bytes, bytes]
+
+
+class Slot(Protocol):
+    """Where the note of the operation under way is kept (:mod:`memguard.slot`)."""
+
+    def write(self, raw: bytes) -> None:
+        """Overwrite it."""
+        ...
+
+    def same(self, raw: bytes) -> bool:
+        """Whether it is still this one."""
+        ...
+
+    def read(self) -> bytes:
+        """What it says."""
+        ...
 
 
 class Rows(Protocol):
@@ -95,6 +112,7 @@ class Custody:
         settings: Integrity,
         bus: Bus,
         boot: bytes,
+        slot: Slot,
     ) -> None:
         self.store, self.rows, self.settings = store, rows, settings
         self.lock, self.boot = lock, boot
@@ -102,6 +120,8 @@ class Custody:
         self._keys, self._bus = keys, bus
         self._contexts: dict[str, Context] = {}
         self.anchored = settings.level == "head"
+        self._slot, self._noted, self._note_key = slot, b"", keys.subkey("intent")
+        self._written = b""
         self._unsynced, self._synced_at = 0, 0.0
         if self.anchored:
             log.listen(store, self._heard)
@@ -176,6 +196,7 @@ class Custody:
         """The context, compared with its head. The store's lock is held."""
         if self.anchored:
             self.log.refresh()
+            self._collect()
         context = self._contexts.get(name)
         intent = self.log.intent((self.store, name)) if self.anchored else None
         if context is not None and context.ready and not context.doubt and intent is None:
@@ -184,6 +205,23 @@ class Custody:
         yield from self._examine(context, intent, context.head.generation == 0)
         self._contexts[name] = context
         return context
+
+    def _collect(self) -> None:
+        """Find operations that another process, or this one, announced and never finished.
+
+        They go to the log, where they wait for the next touch of their context while the note is
+        overwritten by operations on others.
+        """
+        if self._noted and self._slot.same(self._noted):
+            return
+        raw = self._slot.read()
+        for intent in decode(raw, self._note_key):
+            place = (intent.store, intent.context)
+            known = self.log.head(place)
+            behind = intent.generation == (known[1].generation if known else 0) + 1
+            if intent.store == self.store and behind and self.log.intent(place) is None:
+                self.log.write([intent], sync=False)
+        self._noted = raw
 
     def _examine(self, context: Context, intent: Intent | None, fresh: bool) -> Operation[None]:
         """Scan the store and make the context ready, recover it, or refuse it."""
@@ -215,8 +253,7 @@ class Custody:
 
     def _settle(self, context: Context, seen: Observation, operation: str, generation: int) -> Operation[None]:
         """Write down what was found, under the current key and a fence that ends every write before it."""
-        head = replace(
-            context.head,
+        head = context.head._replace(
             generation=generation,
             fence=context.head.fence + 1,
             boot=self.boot,
@@ -233,8 +270,9 @@ class Custody:
         """Levels below ``head``: the store's own word, as far as tags (and numbers) carry it."""
         if self.settings.level == "chain":
             _unbroken(context, seen)
-        head = replace(context.head, generation=seen.top, count=seen.index.cells, total=seen.total)
-        context.adopt(replace(head, latest=latest_of(seen.index), boot=self.boot), seen.index)
+        top, count, total = seen.top, seen.index.cells, seen.total
+        latest = latest_of(seen.index)
+        context.adopt(context.head._replace(generation=top, count=count, total=total, latest=latest), seen.index)
 
     def _take_flawed(self, context: Context, error: IntegrityError) -> Operation[None]:
         """Report mode: go on with the rows that check out, and say on every read that it is wrong."""
@@ -314,11 +352,17 @@ class Custody:
             for context, change in live
         ]
         durable = any(ch.operation in DESTRUCTIVE or c.head.generation == 0 for c, ch in live)
-        expect = [((self.store, context.id), context.head.generation) for context, _ in live]
         if durable:
+            expect = [((self.store, context.id), context.head.generation) for context, _ in live]
             yield Block(self.log.write, items, sync=True, expect=expect)
         else:
-            self.log.write(items, sync=False, expect=expect)
+            self._note(items)
+
+    def _note(self, items: Sequence[Intent]) -> None:
+        note = encode(items, self._note_key)
+        self._noted = b""  # until the operation is done, the note is news to whoever reads it
+        self._slot.write(note)
+        self._written = note
 
     def _commit(self, live: Sequence[tuple[Context, Change]]) -> Operation[None]:
         records: list[HeadRecord] = []
@@ -341,6 +385,7 @@ class Custody:
             else:
                 self.log.write(records, sync=False, expect=expect)
                 self._unsynced += 1
+        self._noted = self._written
         for (context, _), record in zip(live, records, strict=True):
             context.adopt(record.head, context.index)
 
@@ -368,7 +413,7 @@ class Custody:
         now = time.time()
         entry = entry_of(self.store, head, operation, delta, kid, now)
         chain = link(self._keys.subkey("chain", kid), context.head.chain, entry)
-        return HeadRecord(self.store, operation, now, kid, replace(head, chain=chain), delta)
+        return HeadRecord(self.store, operation, now, kid, head._replace(chain=chain), delta)
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -485,8 +530,7 @@ def _advance(context: Context, change: Change, boot: bytes) -> Head:
         if change.latest:
             latest = newest((latest, change.latest)) if latest else change.latest
     horizon = newest(k for k in (head.horizon, change.horizon) if k)
-    return replace(
-        head,
+    return head._replace(
         generation=head.generation + 1,
         boot=boot,
         count=index.cells,

@@ -24,8 +24,9 @@ from memguard.boot import boot_id
 from memguard.care import AuditReport, Handle, Plan
 from memguard.caretaking import Caretaker
 from memguard.config import Config, Loaded, load, preset, seal, unseal, write_toml
-from memguard.custody import Custody, Rows, entry_of
+from memguard.custody import Custody, Rows, Slot, entry_of
 from memguard.decision import Decision
+from memguard.effects import Lock
 from memguard.errors import AlreadyGuardedError, ConfigError, TamperedError, UnsupportedError
 from memguard.events import Adopted, AnchorCompacted, Bus, StartLine
 from memguard.guard import GuardContext, Stage
@@ -37,6 +38,7 @@ from memguard.pipeline import Outcome, Pipeline, assemble
 from memguard.ports import Anchor, KeyRing
 from memguard.record import Record
 from memguard.runtime import run
+from memguard.slot import FileSlot, MemorySlot
 from memguard.testing.anchors import MemoryAnchor
 
 T = TypeVar("T")
@@ -237,17 +239,28 @@ class MemGuard:
                     why="A name is the identity of one store and is bound into its tags.",
                     do="Give each its own name.",
                 )
-            log, lock = self._log, None
+            log: AnchorLog = self._log
+            lock: Lock
+            slot: Slot
             if place is None:
                 anchor = _heads_of_objects.setdefault(obj, MemoryAnchor())
                 AnchorLog.begin(anchor, self.keys)
-                log, lock = AnchorLog(anchor, self.keys), ThreadLock()
+                log, lock, slot = AnchorLog(anchor, self.keys), ThreadLock(), MemorySlot()
             else:
                 folder = self.home / LOCKS
                 folder.mkdir(mode=0o700, exist_ok=True)
                 lock = lock_of(str(folder / f"{store}.lock"), create=True)
+                slot = FileSlot(str(folder / f"{store}.note"))
             custody = Custody(
-                store, keys=self.keys, log=log, lock=lock, rows=rows, settings=settings, bus=self.events, boot=boot_id()
+                store,
+                keys=self.keys,
+                log=log,
+                lock=lock,
+                rows=rows,
+                settings=settings,
+                bus=self.events,
+                boot=boot_id(),
+                slot=slot,
             )
             self._guarded[store] = (obj, place, custody)
         self.events.emit(

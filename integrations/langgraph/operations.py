@@ -19,7 +19,7 @@ from memguard.custody import Change, Custody, Pair
 from memguard.effects import Call, Operation
 from memguard.errors import ForgottenError, IntegrityError, UnsupportedError
 from memguard.integrations.langgraph import rows
-from memguard.integrations.langgraph.scan import Scan, reading
+from memguard.integrations.langgraph.scan import Scan, readable_error, reading
 from memguard.integrations.langgraph.serde import Raw, RawSerde, Sealed, SealedCheckpoint
 from memguard.integrity.canonical import frame
 from memguard.integrity.index import MAIN, MEMBER, newest, not_after, pack_key, split, unpack_key
@@ -76,8 +76,10 @@ class Operations:
         get = self._method("get_tuple")
 
         def fetch() -> Operation[CheckpointTuple | None]:
-            with reading(thread, namespace):
+            try:  # not ``with reading``: this is the hot path
                 found: CheckpointTuple | None = yield Call(get, config)
+            except Exception as error:
+                raise readable_error(error, thread, namespace) from None
             return found
 
         def judge(context: Context, found: CheckpointTuple | None) -> CheckpointTuple | None:

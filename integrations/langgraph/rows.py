@@ -12,6 +12,7 @@ checkpoint, its members are the pending writes stored under it, which may come f
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,11 +33,13 @@ CHECKPOINT, WRITE = b"ck", b"wr"
 SEPARATOR = "|"
 
 
+@functools.lru_cache(maxsize=4096)
 def context_of(thread: str, namespace: str) -> str:
     """The context id of a thread and checkpoint namespace."""
     return json.dumps(["ck", thread, namespace], ensure_ascii=False, separators=(",", ":"))
 
 
+@functools.lru_cache(maxsize=4096)
 def thread_of(context: str) -> tuple[str, str]:
     """Thread and namespace of a context id."""
     _, thread, namespace = json.loads(context)
@@ -54,7 +57,7 @@ def name(thread: str, namespace: str, checkpoint: str) -> str:
 
 def bound_fields(parent: str | None, kind: str, metadata: Mapping[str, Any], label: Any) -> tuple[bytes, ...]:
     """What a checkpoint's tag binds beside its key and content: parent, type, metadata, label."""
-    return (_optional(parent), kind.encode(), canonical_json(metadata), canonical_json(label))
+    return (_optional(parent), kind.encode(), canonical_json(metadata), b"null" if label is None else canonical_json(label))
 
 
 def _optional(text: str | None) -> bytes:

@@ -69,15 +69,19 @@ def reading(thread: str, namespace: str) -> Iterator[None]:
     """
     try:
         yield
-    except IntegrityError:
-        raise
-    except (sqlite3.OperationalError, sqlite3.ProgrammingError, sqlite3.InterfaceError) as error:
-        if "UTF-8" not in str(error):
-            raise
-        # Its message quotes the column: it must not reach a log.
-        raise _unreadable(thread, namespace, error) from None
-    except (sqlite3.DatabaseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise _unreadable(thread, namespace, error) from None
+    except Exception as error:
+        raise readable_error(error, thread, namespace) from None
+
+
+def readable_error(error: Exception, thread: str, namespace: str) -> Exception:
+    """What :func:`reading` raises for an error of the store's read path."""
+    if isinstance(error, IntegrityError):
+        return error
+    if isinstance(error, (sqlite3.OperationalError, sqlite3.ProgrammingError, sqlite3.InterfaceError)):
+        # Undecodable text is named in a message that quotes the column: that must not reach a log.
+        return _unreadable(thread, namespace, error) if "UTF-8" in str(error) else error
+    damaged = (sqlite3.DatabaseError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+    return _unreadable(thread, namespace, error) if isinstance(error, damaged) else error
 
 
 def _unreadable(thread: str, namespace: str, error: Exception) -> TamperedError:

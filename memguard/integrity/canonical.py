@@ -9,9 +9,11 @@ but not the order of keys, so keys are sorted by code point after they became st
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Mapping
 from typing import Any
 
+_length = struct.Struct(">I").pack
 _encode = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=True, check_circular=True
 ).encode
@@ -19,7 +21,10 @@ _encode = json.JSONEncoder(
 
 def frame(*parts: bytes) -> bytes:
     """Each part preceded by its length as a 4-byte big-endian integer."""
-    return b"".join([len(p).to_bytes(4, "big") + p for p in parts])
+    pieces: list[bytes] = []
+    for part in parts:
+        pieces += (_length(len(part)), part)
+    return b"".join(pieces)
 
 
 def unframe(data: bytes) -> list[bytes]:
@@ -42,12 +47,17 @@ def unframe(data: bytes) -> list[bytes]:
     return parts
 
 
+_FLAT = frozenset({str, int, float, bool, type(None)})
+
+
 def _string_keys(value: Any) -> Any:
     """``value`` with the keys of every mapping turned to the strings JSON would write.
 
     json sorts keys before it converts them, so ``{10: .., 9: ..}`` would be
     written in another order than the ``{"10": .., "9": ..}`` that comes back.
     """
+    if type(value) in _FLAT:
+        return value
     if isinstance(value, Mapping):
         return {_key(k): _string_keys(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -13,17 +13,19 @@ from __future__ import annotations
 
 import hmac
 import struct
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from memguard.integrity.canonical import frame, unframe
 
 MODULUS = 1 << 256
 BOOT = 16
-_FIXED = struct.Struct(">QIQ")
+#: Bytes of the commitment that rows carry to the head before them: the head's chain, cut.
+COMMITMENT = 16
+_FIXED = struct.Struct(">QIQ16s32s32s")
+_PLACE = struct.Struct(">QI16s")
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """The state of one context after its newest operation.
 
     Attributes:
@@ -35,7 +37,7 @@ class Head:
         total: sum of the cells' keyed hashes modulo 2^256 (never written unmasked).
         latest: record key of the newest record, or empty.
         horizon: newest record key that was ever deleted, or empty.
-        chain: the ledger's hash chain after the newest entry.
+        chain: 32 bytes, the ledger's hash chain after the newest entry.
     """
 
     context: str
@@ -49,26 +51,17 @@ class Head:
     chain: bytes = bytes(32)
 
     def _mask(self, key: bytes) -> int:
-        place = frame(
-            b"memguard/mask/1",
-            self.context.encode("utf-8", "surrogatepass"),
-            self.generation.to_bytes(8, "big"),
-            self.fence.to_bytes(4, "big"),
-            self.boot,
-        )
-        return int.from_bytes(hmac.digest(key, place, "sha256"), "big")
+        place = _PLACE.pack(self.generation, self.fence, self.boot) + self.context.encode("utf-8", "surrogatepass")
+        return int.from_bytes(hmac.digest(key, b"memguard/mask/1" + place, "sha256"), "big")
 
     def encode(self, key: bytes) -> bytes:
         """The head's bytes, its sum masked under the accumulator key."""
-        masked = (self.total + self._mask(key)) % MODULUS
+        masked = ((self.total + self._mask(key)) % MODULUS).to_bytes(32, "big")
         return frame(
             self.context.encode("utf-8", "surrogatepass"),
-            _FIXED.pack(self.generation, self.fence, self.count),
-            self.boot,
-            masked.to_bytes(32, "big"),
+            _FIXED.pack(self.generation, self.fence, self.count, self.boot, masked, self.chain),
             self.latest,
             self.horizon,
-            self.chain,
         )
 
     @classmethod
@@ -78,24 +71,19 @@ class Head:
         Raises:
             ValueError: not such bytes.
         """
-        context, fixed, boot, masked, latest, horizon, chain = unframe(data)
+        context, fixed, latest, horizon = unframe(data)
         try:
-            generation, fence, count = _FIXED.unpack(fixed)
+            generation, fence, count, boot, masked, chain = _FIXED.unpack(fixed)
         except struct.error as error:
             raise ValueError(str(error)) from None
-        head = cls(context.decode("utf-8", "surrogatepass"), generation, fence, boot, count, 0, latest, horizon, chain)
-        return replace(head, total=(int.from_bytes(masked, "big") - head._mask(key)) % MODULUS)
+        name = context.decode("utf-8", "surrogatepass")
+        head = cls(name, generation, fence, boot, count, 0, latest, horizon, chain)
+        return head._replace(total=(int.from_bytes(masked, "big") - head._mask(key)) % MODULUS)
 
-    def commitment(self, key: bytes) -> bytes:
-        """16-byte keyed commitment to this head; the ``prev`` of the rows that follow it."""
-        body = frame(
-            b"memguard/prev/1",
-            self.context.encode("utf-8", "surrogatepass"),
-            _FIXED.pack(self.generation, self.fence, self.count),
-            self.total.to_bytes(32, "big"),
-            self.chain,
-        )
-        return hmac.digest(key, body, "sha256")[:16]
+    @property
+    def commitment(self) -> bytes:
+        """16-byte keyed commitment to the history that led to this head; the ``prev`` of the rows after it."""
+        return self.chain[:COMMITMENT]
 
 
 class Accumulator:
@@ -108,5 +96,5 @@ class Accumulator:
         self._prefix = frame(b"memguard/cell/1", context.encode("utf-8", "surrogatepass"))
 
     def term(self, group: bytes, cell: bytes) -> int:
-        """The hash of one cell as an integer below 2^256."""
-        return int.from_bytes(hmac.digest(self._key, self._prefix + frame(group, cell), "sha256"), "big")
+        """The hash of one cell (24 bytes) as an integer below 2^256."""
+        return int.from_bytes(hmac.digest(self._key, self._prefix + cell + group, "sha256"), "big")

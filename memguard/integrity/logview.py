@@ -18,8 +18,7 @@ import hmac
 import json
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from memguard.errors import AnchorError
 from memguard.integrity.canonical import canonical_json, frame, unframe
@@ -34,8 +33,7 @@ Place = tuple[str, str]  # store name, context id
 Cells = Sequence[tuple[bytes, bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(NamedTuple):
     """An operation that was announced and whose head has not been seen yet.
 
     ``delete`` is about to empty the context, ``remove`` to take exactly ``removes`` out of it,
@@ -49,8 +47,7 @@ class Intent:
     removes: tuple[tuple[bytes, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HeadRecord:
+class HeadRecord(NamedTuple):
     """One head with the operation that led to it; ``delta`` is None where it was too long to write."""
 
     store: str
@@ -62,8 +59,7 @@ class HeadRecord:
     carried: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """What an operator did to the log: accept, rotate, recover; signed like a head."""
 
     store: str

@@ -1,6 +1,6 @@
 """Seals: what stands beside every stored row and binds it to its place.
 
-A seal is one string, ``mg1.<key id>.<base64url of the packed fields>``. Its tag is
+A seal is one string, ``mg1.<key id>.<base64 of the packed fields>``. Its tag is
 HMAC-SHA256 truncated to 128 bits (RFC 2104, section 5) over a frame of everything
 that makes the row what it is: kind, store, key id, context, record key, generation, fence,
 size of its operation, commitment to the head before it, the tag it replaced, the
@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error, a2b_base64, b2a_base64
 from typing import NamedTuple
 
 from memguard.errors import TamperedError
@@ -24,7 +24,9 @@ PREFIX = "mg1."
 TAG = 16
 NOTHING = bytes(TAG)
 _FIXED = struct.Struct(">QII16s16s32s16s")
-_POSITION = struct.Struct(">QII")
+#: The framed fields of fixed length: position, prev, replaced, content digest, each after its length.
+_FRAMED = struct.Struct(">IQIII16sI16sI32s")
+_LENGTH = struct.Struct(">I")
 _DOMAIN = b"memguard/row/1"
 
 
@@ -59,7 +61,8 @@ class Seal(NamedTuple):
         packed = _FIXED.pack(
             self.generation, self.fence, self.size, self.prev, self.replaced, self.digest, self.tag
         )
-        return f"{PREFIX}{self.kid}.{urlsafe_b64encode(packed + self.extra).decode().rstrip('=')}"
+        text = b2a_base64(packed + self.extra, newline=False).decode("ascii")
+        return f"{PREFIX}{self.kid}.{text.rstrip('=') if self.extra else text}"
 
 
 def parse(text: object, record: str) -> Seal:
@@ -79,14 +82,10 @@ def parse(text: object, record: str) -> Seal:
         )
     try:
         kid, _, body = text[len(PREFIX) :].partition(".")
-        raw = urlsafe_b64decode(body + "=" * (-len(body) % 4))
-        fields = _FIXED.unpack_from(raw)
-        seal = Seal(kid, *fields, raw[_FIXED.size :])
-    except (ValueError, struct.error):
+        raw = a2b_base64(body + "=" * (-len(body) % 4), strict_mode=True)
+        return Seal(kid, *_FIXED.unpack_from(raw), raw[_FIXED.size :])
+    except (Error, ValueError, struct.error):
         raise malformed(record) from None
-    if seal.encode() != text:  # base64 has more than one spelling; only ours is a seal
-        raise malformed(record)
-    return seal
 
 
 def malformed(record: str) -> TamperedError:
@@ -129,8 +128,16 @@ class Sealer:
         extra: bytes,
         bound: tuple[bytes, ...],
     ) -> bytes:
-        message = self._prefix + frame(key, _POSITION.pack(*position), prev, replaced, content, extra, *bound)
-        return hmac.digest(self._key, message, "sha256")[:TAG]
+        # frame(key, position, prev, replaced, content, extra, *bound), with the lengths that are known packed at once
+        pieces = [
+            self._prefix,
+            _LENGTH.pack(len(key)),
+            key,
+            _FRAMED.pack(16, *position, TAG, prev, TAG, replaced, 32, content),
+        ]
+        for part in (extra, *bound):
+            pieces += (_LENGTH.pack(len(part)), part)
+        return hmac.digest(self._key, b"".join(pieces), "sha256")[:TAG]
 
     def seal(
         self,

@@ -76,7 +76,7 @@ class Context:
     """
 
     __slots__ = (
-        "_accumulator", "_keys", "_sealers", "commitment", "doubt", "flawed", "head", "id", "index", "kid",
+        "_accumulator", "_keys", "_sealers", "doubt", "flawed", "head", "id", "index", "kid",
         "reads", "ready", "store",
     )  # fmt: skip
 
@@ -95,7 +95,11 @@ class Context:
         self.reads: object = None
         self._sealers: dict[tuple[bytes, str], Sealer] = {}
         self._accumulator = Accumulator(keys.subkey("accumulator", kid), context)
-        self.commitment = self.head.commitment(keys.subkey("chain", kid))
+
+    @property
+    def commitment(self) -> bytes:
+        """What the next rows carry as ``prev``."""
+        return self.head.commitment
 
     def sealer(self, kind: bytes, kid: str | None = None) -> Sealer:
         """The sealer for a kind of row under a key id (default: the current one)."""
@@ -168,7 +172,6 @@ class Context:
             self.kid = kid
             self._accumulator = Accumulator(self._keys.subkey("accumulator", kid), self.id)
         self.head, self.index = head, index
-        self.commitment = head.commitment(self._keys.subkey("chain", self.kid))
         self.ready, self.doubt, self.flawed = True, False, None
 
 

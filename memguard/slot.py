@@ -1,0 +1,99 @@
+"""The note of what is being written right now: one per store, overwritten by every operation.
+
+An ordinary write is announced here and not in the anchor's log: one unsynced ``pwrite``
+that survives the process and that nobody but its reader's recovery ever needs. It is
+authenticated, so it cannot be made up; losing it to an adversary or to a power cut only makes a
+recovery stricter (a new boot is recognised without it). Deletes and a context's first
+operation are announced in the log, durably.
+
+Layout: ``MGI1``, length (u32 big-endian), body, the first 16 bytes of
+HMAC-SHA256(subkey "intent", body). The body is a frame of frames of store, context,
+operation and generation (u64).
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Sequence
+
+from memguard.integrity.canonical import frame, unframe
+from memguard.integrity.logview import Intent
+
+_MAGIC = b"MGI1"
+_MAC = 16
+#: Longest note that is read back.
+LIMIT = 1 << 20
+
+
+def encode(intents: Sequence[Intent], key: bytes) -> bytes:
+    """The bytes of a note."""
+    body = frame(
+        *(
+            frame(
+                i.store.encode(),
+                i.context.encode("utf-8", "surrogatepass"),
+                i.operation.encode(),
+                i.generation.to_bytes(8, "big"),
+            )
+            for i in intents
+        )
+    )
+    return b"".join((_MAGIC, len(body).to_bytes(4, "big"), body, hmac.digest(key, body, "sha256")[:_MAC]))
+
+
+def decode(raw: bytes, key: bytes) -> list[Intent]:
+    """The intents of a note; none if it is torn, foreign or not authentic."""
+    size = int.from_bytes(raw[4:8], "big")
+    body, mac = raw[8 : 8 + size], raw[8 + size : 8 + size + _MAC]
+    if raw[:4] != _MAGIC or not hmac.compare_digest(hmac.digest(key, body, "sha256")[:_MAC], mac):
+        return []
+    found = []
+    for part in unframe(body):
+        store, context, operation, generation = unframe(part)
+        name = context.decode("utf-8", "surrogatepass")
+        found.append(Intent(store.decode(), name, operation.decode(), int.from_bytes(generation, "big")))
+    return found
+
+
+class FileSlot:
+    """A note in a file of its own. Used under the store's lock."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def write(self, raw: bytes) -> None:
+        """Overwrite the note."""
+        os.pwrite(self._fd, raw, 0)
+
+    def same(self, raw: bytes) -> bool:
+        """Whether the note is still this one."""
+        return os.pread(self._fd, len(raw), 0) == raw
+
+    def read(self) -> bytes:
+        """The note."""
+        return os.pread(self._fd, LIMIT, 0)
+
+    def __del__(self) -> None:
+        fd, self._fd = getattr(self, "_fd", -1), -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class MemorySlot:
+    """A note for a store that lives in this process only."""
+
+    def __init__(self) -> None:
+        self._raw = b""
+
+    def write(self, raw: bytes) -> None:
+        """Overwrite the note."""
+        self._raw = raw
+
+    def same(self, raw: bytes) -> bool:
+        """Whether the note is still this one."""
+        return self._raw == raw
+
+    def read(self) -> bytes:
+        """The note."""
+        return self._raw
