@@ -13,7 +13,8 @@ from memguard.effects import Call, Operation
 from memguard.errors import IntegrityError, UnsupportedError
 from memguard.integrations.langgraph import rows
 from memguard.integrations.langgraph.operations import Operations
-from memguard.integrations.langgraph.scan import GeneralScan, SqliteScan, reading
+from memguard.integrations.langgraph.scan import GeneralScan, SqliteScan, parsed_metadata, reading
+from memguard.integrations.langgraph.serde import undecodable
 from memguard.integrity.index import pack_key
 from memguard.integrity.tag import PREFIX, Seal
 from memguard.integrity.verifier import Claim, Context
@@ -91,6 +92,8 @@ def _checkpoint(
         metadata = None
     content = _sha(data, form)
     claim = rows.checkpoint_claim(str(key), parent, kind, metadata, record, content)
+    if metadata is not None and text is not None and parsed_metadata(text) is None:
+        claim = claim._replace(flaw=undecodable(record))  # members that stand twice, or another spelling
     mine: dict[str, Any] | None = None
     if isinstance(metadata, dict):
         mine, _ = rows.split_metadata(metadata)
@@ -105,27 +108,16 @@ def _write(
 ) -> Existing:
     record = f"pending write {channel!r} of {rows.name(thread, namespace, str(key))}"
     content = _sha(data, form)
-    base = rows.base_kind(str(kind))
-    where = ("writes", rowid, base)
-    extra = rows.write_extra(int(index), str(path))
+    where = ("writes", rowid, rows.base_kind(str(kind)))
+    claim, order = rows.write_claim(str(key), task, channel, kind, record, content)
+    if not isinstance(index, int):  # LangGraph numbers them; nothing of ours stands there
+        return Existing(claim._replace(flaw=claim.flaw or rows.misplaced(record)), content, b"", where)
+    extra = rows.write_extra(index, str(path))
     if rows.SEPARATOR + PREFIX in str(kind):
-        try:
-            claim, order = rows.write_claim(str(key), task, channel, kind, record, content)
-            if order == (path, task, index):
-                return Existing(claim, content, extra, where)
-        except IntegrityError:
-            pass
-        base = str(kind)
-    claim = Claim(
-        rows.WRITE,
-        pack_key(str(key)),
-        rows.member_of(str(task), int(index)),
-        rows.write_key(str(key), str(task)),
-        None,
-        (str(channel).encode("utf-8", "surrogatepass"), base.encode()),
-        record,
-        content,
-    )
+        if claim.flaw is None and order != (path, task, index):
+            claim = claim._replace(flaw=rows.misplaced(record))
+        return Existing(claim, content, extra, where)
+    claim = claim._replace(member=rows.member_of(str(task), index), flaw=None)  # from before the guard
     return Existing(claim, content, extra, where)
 
 

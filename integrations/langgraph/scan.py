@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 
 from memguard.effects import Call, Operation
 from memguard.errors import IntegrityError, TamperedError
-from memguard.integrations.langgraph import rows
+from memguard.integrations.langgraph import rows, sqlite_schema
 from memguard.integrity.verifier import Claim, Context
 
 _CHECKPOINTS = (
@@ -28,6 +28,7 @@ _WRITES = (
     "SELECT checkpoint_id, task_id, task_path, idx, channel, type FROM writes "
     "WHERE thread_id = ? AND checkpoint_ns = ?"
 )
+TABLES = ("checkpoints", "writes")
 _CONTEXTS = (
     "SELECT thread_id, checkpoint_ns FROM checkpoints {0} "
     "UNION SELECT thread_id, checkpoint_ns FROM writes {0}"
@@ -102,6 +103,18 @@ class SqliteScan:
 
     def bind(self, raw: Any) -> None:
         self._saver = raw
+        self._straight: object = None
+
+    def _schema(self) -> Operation[None]:
+        """That the tables are tables and their indexes whole; once for each state of the database."""
+        hint = yield from self.hint()
+        if hint == self._straight:
+            return
+        master = yield Call(self._all, sqlite_schema.MASTER)
+        sqlite_schema.check(master, TABLES)
+        for table, name, statement in sqlite_schema.counts(master, TABLES):
+            sqlite_schema.compare(table, name, (yield Call(self._all, statement))[0])
+        self._straight = hint
 
     def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         with self._saver.cursor(transaction=False) as cursor:
@@ -126,6 +139,7 @@ class SqliteScan:
     def rows(self, context: Context) -> Operation[Iterable[Claim]]:
         thread, namespace = rows.thread_of(context.id)
         with reading(thread, namespace):
+            yield from self._schema()
             checkpoints = yield Call(self._all, _CHECKPOINTS, (thread, namespace))
             writes = yield Call(self._all, _WRITES, (thread, namespace))
         return _sqlite_claims(thread, namespace, checkpoints, writes)
@@ -156,25 +170,29 @@ class AsyncSqliteScan(SqliteScan):
 def _sqlite_claims(
     thread: str, namespace: str, checkpoints: Sequence[Any], writes: Sequence[Any]
 ) -> Iterator[Claim]:
-    loads = json.loads
     for key, parent, kind, metadata in checkpoints:
-        try:
-            parsed = loads(metadata)
-        except (ValueError, TypeError, RecursionError):
-            parsed = None
+        parsed = parsed_metadata(metadata)
         yield rows.checkpoint_claim(str(key), parent, kind, parsed, rows.name(thread, namespace, str(key)))
     for key, task, path, index, channel, kind in writes:
         record = f"pending write {channel!r} of {rows.name(thread, namespace, str(key))}"
         claim, order = rows.write_claim(str(key), task, channel, kind, record)
-        if order != (path, task, index):
-            raise TamperedError(
-                "a pending write's place was changed.",
-                case="T4",
-                record=record,
-                why="Its order columns are not those under its tag.",
-                do="memguard audit STORE shows it.",
-            )
+        if claim.flaw is None and order != (path, task, index):
+            claim = claim._replace(flaw=rows.misplaced(record))
         yield claim
+
+
+def parsed_metadata(text: Any) -> Any:
+    """A metadata column's value, None unless its bytes are exactly those that the saver writes for it.
+
+    A member that stands twice has one value for Python and another for SQLite's json_extract, which filters.
+    """
+    try:
+        value = json.loads(text)
+        if json.dumps(value, ensure_ascii=False).encode("utf-8", "ignore") == text:
+            return value
+    except (ValueError, TypeError, RecursionError):
+        pass
+    return None
 
 
 class GeneralScan:
@@ -206,7 +224,15 @@ class GeneralScan:
     def rows(self, context: Context) -> Operation[Iterable[Claim]]:
         thread, namespace = rows.thread_of(context.id)
         found = yield from self._listed({"configurable": {"thread_id": thread, "checkpoint_ns": namespace}})
-        return (claim for item in found for claim in rows.tuple_claims(item, thread, namespace, self.layout))
+        return self._claims(found, thread, namespace)
+
+    def _claims(self, found: Sequence[CheckpointTuple], thread: str, namespace: str) -> Iterator[Claim]:
+        for item in found:
+            try:
+                yield from rows.tuple_claims(item, thread, namespace, self.layout)
+            except IntegrityError as error:
+                key = str(item.config["configurable"].get("checkpoint_id"))
+                yield rows.checkpoint_claim(key, None, "", None, error.record or "")._replace(flaw=error)
 
     layout = "split"
 

@@ -28,7 +28,7 @@ from memguard.ports import KeyRing
 #: Cells a head record spells out; a larger operation is followed by a rescan instead.
 MAX_DELTA = 64
 _TIME = struct.Struct(">d")
-_SIGNED = b"memguard/signed/1"
+_SIGNED, _LINKED, _NO_LINK = b"memguard/signed/1", b"memguard/link/1", bytes(32)
 Place = tuple[str, str]  # store name, context id
 Cells = Sequence[tuple[bytes, bytes]]
 
@@ -106,20 +106,22 @@ class LogView:
 
     def _verify(self, payload: bytes) -> tuple[bytes, str, bytes]:
         try:
-            kind, kid_bytes, body, link, _signature = unframe(payload)
+            kind, kid_bytes, body, link, signature = unframe(payload)
             kid = kid_bytes.decode()
+            said = payload[: len(payload) - len(link) - len(signature) - 8]
         except ValueError:
             raise _damaged("a record of the anchor log does not parse") from None
-        if not hmac.compare_digest(link, self._make_link(kind, kid, body)):
+        if not hmac.compare_digest(link, self._make_link(kid, said)):
             raise _damaged("the anchor log was changed: a record does not follow the one before it")
         self._link = link
         if self.base is None and kind != b"B":
             raise _damaged("the anchor log does not begin with its base record")
         return kind, kid, body
 
-    def _make_link(self, kind: bytes, kid: str, body: bytes) -> bytes:
+    def _make_link(self, kid: str, said: bytes) -> bytes:
+        """The link of a record that says ``said`` (its frame up to the link) after the present one."""
         key = self._keys.subkey("anchor", kid)
-        return hmac.digest(key, frame(b"memguard/link/1", self._link, kind, kid.encode(), body), "sha256")
+        return hmac.digest(key, _LINKED + (self._link or _NO_LINK) + said, "sha256")
 
     def _take(self, kind: bytes, kid: str, body: bytes, seen: list[HeadRecord]) -> None:
         if kind == b"H" or kind == b"S":
@@ -170,10 +172,10 @@ class LogView:
     def _payload(self, kind: bytes, body: bytes, *, sign: bool, kid: str | None = None) -> bytes:
         """The next record. The view goes on from it: what was made must be appended, in order."""
         kid = kid or self._keys.current
-        link = self._make_link(kind, kid, body)
-        signature = self._keys.sign(frame(_SIGNED, kind, kid.encode(), body, link), kid) if sign else b""
-        self._link = link
-        return frame(kind, kid.encode(), body, link, signature)
+        said = frame(kind, kid.encode(), body)
+        self._link = link = self._make_link(kid, said)
+        signature = self._keys.sign(_SIGNED + link + said, kid) if sign else b""
+        return said + frame(link, signature)
 
     def start(self, serial: int, reason: str) -> bytes:
         """The base record of a new or compacted log. Its link starts from nothing."""
@@ -233,7 +235,7 @@ class LogView:
         kind, kid, body, link, signature = unframe(payload)
         if kind == b"I":
             return True
-        return self._keys.verify(frame(_SIGNED, kind, kid, body, link), signature, kid.decode())
+        return self._keys.verify(_SIGNED + link + frame(kind, kid, body), signature, kid.decode())
 
 
 def _cells(part: bytes) -> tuple[tuple[bytes, bytes], ...]:
