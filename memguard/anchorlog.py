@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 
 from memguard.errors import AnchorError
@@ -46,7 +47,8 @@ class AnchorLog:
         self._view = LogView(keys)
         self._cursor: Cursor | None = None
         self._mutex = threading.RLock()
-        self._listeners: dict[str, Callable[[HeadRecord], None]] = {}
+        self._listeners: dict[str, list[weakref.WeakMethod[Callable[[HeadRecord], None]]]] = {}
+        self._tail = False  # whether heads were appended that no sync has followed
         self._pending: list[HeadRecord] = []
         self._harvest, self._compacted = harvest, compacted
         self._compact_bytes, self._floor = compact_bytes, 0
@@ -64,8 +66,20 @@ class AnchorLog:
             anchor.release()
 
     def listen(self, store: str, listener: Callable[[HeadRecord], None]) -> None:
-        """Have heads of ``store`` that other writers appended handed to ``listener``."""
-        self._listeners[store] = listener
+        """Have heads of ``store`` that are appended handed to ``listener``, a bound method.
+
+        Several objects may guard one store in a process (a saver for each request): each hears of
+        every head, its own included. Listeners are held weakly.
+        """
+        with self._mutex:
+            alive = [known for known in self._listeners.get(store, ()) if known() is not None]
+            self._listeners[store] = [*alive, weakref.WeakMethod(listener)]
+
+    def _tell(self, record: HeadRecord) -> None:
+        for known in self._listeners.get(record.store, ()):
+            listener = known()
+            if listener is not None:
+                listener(record)
 
     def refresh(self) -> None:
         """Take in what others appended.
@@ -89,9 +103,7 @@ class AnchorLog:
             for record in self._view.feed(records, reset=reset and self._cursor is not None):
                 if not record.carried:
                     self._pending.append(record)
-                listener = self._listeners.get(record.store)
-                if listener is not None:
-                    listener(record)
+                self._tell(record)
             self._cursor = cursor
 
     def head(self, place: Place) -> tuple[str, Head] | None:
@@ -131,11 +143,19 @@ class AnchorLog:
                     known = self._view.heads.get(place)
                     if (known[1].generation if known else 0) != generation:
                         raise _raced(place)
-                cursor = self.anchor.append([self._make(item) for item in items], sync=False)
-                self._cursor = cursor
-                self._pending += [i for i in items if isinstance(i, HeadRecord)]
+                mark = self._view.mark(items)
+                try:
+                    cursor = self.anchor.append([self._make(item) for item in items], sync=False)
+                except BaseException:
+                    self._view.undo(mark)  # nothing of it is in the log, or a reader will find it there
+                    raise
+                self._cursor, self._tail = cursor, True
+                for item in items:
+                    if isinstance(item, HeadRecord):
+                        self._pending.append(item)
+                        self._tell(item)
             if sync:
-                self.anchor.sync()
+                self.sync()
                 if len(self._pending) >= HARVEST:
                     self.harvest()
                 if self._compact_bytes and cursor.offset > max(self._compact_bytes, 4 * self._floor):
@@ -151,6 +171,7 @@ class AnchorLog:
     def sync(self) -> None:
         """Make durable what was appended without."""
         self.anchor.sync()
+        self._tail = False
 
     def harvest(self) -> None:
         """Carry finished operations over to the ledger."""
@@ -187,8 +208,11 @@ class AnchorLog:
     def close(self) -> None:
         """Carry the rest to the ledger and release the anchor. Idempotent."""
         try:
+            if self._tail:
+                self.sync()
             self.harvest()
         finally:
+            self._tail = False
             self.anchor.close()
 
 

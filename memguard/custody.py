@@ -152,6 +152,11 @@ class Custody:
         known = self.log.head((self.store, name)) if self.anchored else None
         return Context(self._keys, self.store, name, *(known or (self._keys.current, None)))
 
+    def has_horizon(self, name: str) -> bool:
+        """Whether anything of the context was ever deleted."""
+        known = self.log.head((self.store, name)) if self.anchored else None
+        return known is not None and bool(known[1].horizon)
+
     def recounted(self, context: Context, index: Index) -> int:
         """The sum of an index under the current key."""
         current = Context(self._keys, self.store, context.id, self._keys.current, None)
@@ -164,7 +169,9 @@ class Custody:
             ForkError: where ``integrity.forks`` is ``refuse``.
         """
         latest = context.head.latest
-        if not parent or parent == latest or not latest or parent not in context.index.groups:
+        if not latest or group == latest:  # the newest one is put again
+            return
+        if not parent or parent == latest or parent not in context.index.groups:
             return
         if self.settings.forks == "refuse":
             raise ForkError(
@@ -192,8 +199,12 @@ class Custody:
             context.index.add(group, cell)
         context.adopt(record.head, context.index)
 
-    def _enter(self, name: str) -> Operation[Context]:
-        """The context, compared with its head. The store's lock is held."""
+    def _enter(self, name: str, *, failed: bool = False) -> Operation[Context]:
+        """The context, compared with its head. The store's lock is held.
+
+        Args:
+            failed: the store has just refused the open operation, and its caller is told so.
+        """
         if self.anchored:
             self.log.refresh()
             self._collect()
@@ -202,7 +213,7 @@ class Custody:
         if context is not None and context.ready and not context.doubt and intent is None:
             return context
         context = self.fresh(name)
-        yield from self._examine(context, intent, context.head.generation == 0)
+        yield from self._examine(context, intent, context.head.generation == 0, failed)
         self._contexts[name] = context
         return context
 
@@ -223,7 +234,7 @@ class Custody:
                 self.log.write([intent], sync=False)
         self._noted = raw
 
-    def _examine(self, context: Context, intent: Intent | None, fresh: bool) -> Operation[None]:
+    def _examine(self, context: Context, intent: Intent | None, fresh: bool, failed: bool) -> Operation[None]:
         """Scan the store and make the context ready, recover it, or refuse it."""
         try:
             seen = context.observe((yield from self.rows.scan(context)))
@@ -232,7 +243,7 @@ class Custody:
                 return
             new_boot = not fresh and context.head.boot != self.boot
             window = self.settings.lag_ops if self.settings.sync == "lag" else 1
-            verdict = decide(context, seen, intent, new_boot=new_boot, window=window)
+            verdict = decide(context, seen, intent, new_boot=new_boot, window=window, failed=failed)
             if verdict.action == "delete":
                 assert intent is not None
                 yield from self.rows.erase(context, None if intent.operation == "delete" else intent.removes)
@@ -290,7 +301,7 @@ class Custody:
 
     def operate(
         self,
-        names: Sequence[str],
+        names: Sequence[str] | Callable[[], Operation[Sequence[str]]],
         prepare: Callable[[list[Context]], Sequence[Change]],
         perform: Callable[[], Operation[T]],
         settle: Callable[[list[Context], Sequence[Change]], Operation[Sequence[Change]]] | None = None,
@@ -298,7 +309,7 @@ class Custody:
         """One operation on one or more contexts, all or nothing for each.
 
         Args:
-            names: context ids.
+            names: context ids, or what finds them with other writers kept out.
             prepare: seals the rows and says what changes; pure, may raise to refuse.
             perform: the store's own commit.
             settle: after the commit, completes the changes with what only the store knows
@@ -307,7 +318,7 @@ class Custody:
         yield Acquire(self.lock, self)
         try:
             contexts = []
-            for name in names:
+            for name in names if isinstance(names, Sequence) else (yield from names()):
                 contexts.append((yield from self._enter(name)))
             changes = prepare(contexts)
             live = [(c, ch) for c, ch in zip(contexts, changes, strict=True) if not ch.empty]
@@ -332,7 +343,7 @@ class Custody:
         """Did a failed commit reach the store or not? Settle it now; if that fails too, the next touch does."""
         for context, _ in live:
             try:
-                yield from self._enter(context.id)
+                yield from self._enter(context.id, failed=True)
             except Exception as error:  # the caller is about to see the error that came first
                 logging.getLogger("memguard.integrity").warning(
                     "%s %s is in doubt: %s", self.store, context.id, type(error).__name__

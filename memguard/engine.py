@@ -45,7 +45,9 @@ T = TypeVar("T")
 CONFIG, SEAL, STATE, LOCKS = "memguard.toml", "memguard.toml.sig", "state.db", "locks"
 
 #: Heads of objects that live in memory only: they live and die with the object.
-_heads_of_objects: WeakKeyDictionary[object, MemoryAnchor] = WeakKeyDictionary()
+_heads_of_objects: WeakKeyDictionary[object, tuple[MemoryAnchor, Lock, Slot]] = WeakKeyDictionary()
+#: Records of such a log before it is compacted.
+_MEMORY_LOG = 4096
 
 
 class MemGuard:
@@ -243,9 +245,9 @@ class MemGuard:
             lock: Lock
             slot: Slot
             if place is None:
-                anchor = _heads_of_objects.setdefault(obj, MemoryAnchor())
+                anchor, lock, slot = _heads_of_objects.setdefault(obj, (MemoryAnchor(), ThreadLock(), MemorySlot()))
                 AnchorLog.begin(anchor, self.keys)
-                log, lock, slot = AnchorLog(anchor, self.keys), ThreadLock(), MemorySlot()
+                log = AnchorLog(anchor, self.keys, compact_bytes=_MEMORY_LOG)
             else:
                 folder = self.home / LOCKS
                 folder.mkdir(mode=0o700, exist_ok=True)

@@ -63,6 +63,16 @@ class Operations:
         clone._bind(inner)
         return clone
 
+    def _config(self, config: RunnableConfig) -> RunnableConfig:
+        """The config with its thread id as text, as graphs make it: a context id is text.
+
+        The SQLite savers do so themselves.
+        """
+        thread = config["configurable"]["thread_id"]
+        if self.layout == "whole" or isinstance(thread, str):
+            return config
+        return {**config, "configurable": {**config["configurable"], "thread_id": str(thread)}}
+
     def _method(self, name: str) -> Callable[..., Any]:
         method: Callable[..., Any] = getattr(self._raw, f"a{name}" if self.is_async else name)
         return method
@@ -71,6 +81,7 @@ class Operations:
 
     def get_tuple(self, config: RunnableConfig) -> Operation[CheckpointTuple | None]:
         """Read, check, then decode one checkpoint."""
+        config = self._config(config)
         thread, namespace = _place(config)
         wanted = get_checkpoint_id(config)
         get = self._method("get_tuple")
@@ -118,6 +129,7 @@ class Operations:
     ) -> Operation[Sequence[CheckpointTuple]]:
         """Read a page of a list, check every row of it and that none is missing, then decode."""
         _check_filter(filter)
+        config = self._config(config) if config else config
         if self.custody.settings.mode == "off":
             return [self._decode(f, "") for f in (yield from self._fetch_list(config, filter, before, limit))]
         names = yield from self._names(config)
@@ -228,6 +240,7 @@ class Operations:
         self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any
     ) -> Operation[RunnableConfig]:
         """Serialise once, seal, store."""
+        config = self._config(config)
         thread, namespace = _place(config)
         key, parent = checkpoint["id"], get_checkpoint_id(config)
         group, record = pack_key(key), rows.name(thread, namespace, checkpoint["id"])
@@ -240,6 +253,9 @@ class Operations:
             handed = SealedCheckpoint(checkpoint)
             handed.typed = (kind, data)
             content, bound = Raw(kind, data).digest(), rows.bound_fields(parent, kind, full, label)
+            if rows.has_surrogate(bound):  # the SQLite savers drop what UTF-8 cannot say
+                full, label = rows.storable(full), rows.storable(label)
+                bound = rows.bound_fields(parent, kind, full, label)
         else:
             handed = self._in_parts(checkpoint)
             stored = sorted(c for c in new_versions if c in checkpoint["channel_values"])
@@ -250,8 +266,10 @@ class Operations:
         sealed_metadata = {**full, rows.FIELD: own}
 
         def prepare(contexts: list[Context]) -> list[Change]:
-            (context,) = contexts
+            context, *above = contexts
             _not_forgotten(context, parent, record)
+            for other in above:
+                _not_forgotten(other, str(parents[rows.thread_of(other.id)[1]]), record)
             self.custody.fork(context, pack_key(parent) if parent else b"", group, record)
             old = context.index.member(group, MAIN)
             sealer = context.sealer(rows.CHECKPOINT)
@@ -267,25 +285,37 @@ class Operations:
                 extra=extra,
             )
             own["seal"] = seal.encode()
-            return [Change("put", [(group, context.cell(MAIN, seal))], latest=group)]
+            return [
+                Change("put", [(group, context.cell(MAIN, seal))], latest=group),
+                *(Change("none") for _ in above),
+            ]
 
         def perform() -> Operation[RunnableConfig]:
             answer: RunnableConfig = yield Call(self._method("put"), config, handed, sealed_metadata, new_versions)
             return answer
 
         name = rows.context_of(thread, namespace)
+        parents = _parents(full, namespace)
+
+        def names() -> Operation[Sequence[str]]:
+            # A subgraph's checkpoint names those of the graphs above it: they may be deleted.
+            above = [rows.context_of(thread, n) for n in parents]
+            return [name, *(n for n in above if self.custody.has_horizon(n))]
+            yield
+
         settle = self._read_back if self.layout == "split" else None
-        return (yield from self.custody.operate([name], prepare, perform, settle))
+        return (yield from self.custody.operate(names if parents else [name], prepare, perform, settle))
 
     def _in_parts(self, checkpoint: Any) -> dict[str, Any]:
         values = {}
         for channel, value in checkpoint["channel_values"].items():
-            values[channel] = Sealed(*self._serde.dumps_typed(value))
+            kind, data = self._serde.dumps_typed(value)
+            values[channel] = Sealed(kind, bytes(data))
         return {**checkpoint, "channel_values": values}
 
     def _read_back(self, contexts: list[Context], changes: Sequence[Change]) -> Operation[Sequence[Change]]:
         """A split saver composes what a checkpoint shows from what earlier ones stored: ask it."""
-        (context,), (change,) = contexts, changes
+        context, change = contexts[0], changes[0]
         group, _ = change.adds[0]
         thread, namespace = rows.thread_of(context.id)
         key = unpack_key(group)
@@ -293,16 +323,18 @@ class Operations:
         found = yield Call(self._method("get_tuple"), config)
         claim = next(iter(rows.tuple_claims(found, thread, namespace, self.layout)))
         row = context.check(claim)
-        return [replace(change, adds=[(group, row.cell)])]
+        return [replace(change, adds=[(group, row.cell)]), *changes[1:]]
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
     ) -> Operation[None]:
         """Seal each pending write; the saver's rules decide which of them replace and which are ignored."""
+        config = self._config(config)
         thread, namespace = _place(config)
         key = str(config["configurable"]["checkpoint_id"])
         group, record = pack_key(key), rows.name(thread, namespace, key)
-        made = [(channel, *self._serde.dumps_typed(value)) for channel, value in writes]
+        typed = [(channel, *self._serde.dumps_typed(value)) for channel, value in writes]
+        made = [(channel, kind, bytes(data)) for channel, kind, data in typed]  # a bytearray could still change
         handed: list[tuple[str, Any]] = []
 
         def prepare(contexts: list[Context]) -> list[Change]:
@@ -360,10 +392,12 @@ class Operations:
     def delete_thread(self, thread_id: str) -> Operation[None]:
         """Delete every namespace of a thread; the heads stay, and count none."""
         thread = str(thread_id)
-        names = list((yield from self._thread(thread)))
+
+        def names() -> Operation[Sequence[str]]:
+            return list((yield from self._thread(thread)))
 
         def perform() -> Operation[None]:
-            yield Call(self._method("delete_thread"), thread_id)
+            yield Call(self._method("delete_thread"), thread)
 
         yield from self.custody.operate(names, _delete_all, perform)
 
@@ -375,9 +409,12 @@ class Operations:
 
     def prune(self, thread_ids: Sequence[str], strategy: str) -> Operation[None]:
         """Let the saver prune; what is left must be what was there, and hold every newest checkpoint."""
-        names: dict[str, None] = {}
-        for thread in thread_ids:
-            names.update((yield from self._thread(str(thread))))
+
+        def names() -> Operation[Sequence[str]]:
+            found: dict[str, None] = {}
+            for thread in thread_ids:
+                found.update((yield from self._thread(str(thread))))
+            return list(found)
 
         def perform() -> Operation[None]:
             yield Call(self._method("prune"), thread_ids, strategy=strategy)
@@ -385,18 +422,20 @@ class Operations:
         def candidates(context: Context, group: bytes, _found: Any) -> bool:
             return strategy == "delete" or group != context.head.latest
 
-        yield from self._shrink(list(names), perform, candidates, "prune")
+        yield from self._shrink(names, perform, candidates, "prune")
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> Operation[None]:
         """Let the saver delete by run; only checkpoints of those runs may go."""
         runs = {str(r) for r in run_ids}
-        names = dict.fromkeys(self.custody.known())
-        names.update(dict.fromkeys((yield from self._scan.contexts(None))))
         of_run: dict[tuple[str, bytes], bool] = {}
-        for item in (yield from self._fetch_list(None, None, None, None)):
-            metadata = item.metadata.plain() if isinstance(item.metadata, Raw) else item.metadata
-            place = (rows.context_of(*_place(item.config)), pack_key(str(get_checkpoint_id(item.config))))
-            of_run[place] = str(metadata.get("run_id")) in runs
+
+        def names() -> Operation[Sequence[str]]:
+            for item in (yield from self._fetch_list(None, None, None, None)):
+                metadata = item.metadata.plain() if isinstance(item.metadata, Raw) else item.metadata
+                place = (rows.context_of(*_place(item.config)), pack_key(str(get_checkpoint_id(item.config))))
+                of_run[place] = str(metadata.get("run_id")) in runs
+            there = yield from self._scan.contexts(None)
+            return list(dict.fromkeys([*self.custody.known(), *there]))
 
         def perform() -> Operation[None]:
             yield Call(self._method("delete_for_runs"), run_ids)
@@ -404,11 +443,11 @@ class Operations:
         def candidates(context: Context, group: bytes, _found: Any) -> bool:
             return of_run.get((context.id, group), False)
 
-        yield from self._shrink(list(names), perform, candidates, "prune")
+        yield from self._shrink(names, perform, candidates, "prune")
 
     def _shrink(
         self,
-        names: Sequence[str],
+        names: Callable[[], Operation[Sequence[str]]],
         perform: Callable[[], Operation[None]],
         may_go: Callable[[Context, bytes, Any], bool],
         operation: str,
@@ -440,7 +479,7 @@ class Operations:
                 done.append(replace(change, removes=gone, horizon=horizon))
             return done
 
-        yield from self.custody.operate(list(names), prepare, perform, settle)
+        yield from self.custody.operate(names, prepare, perform, settle)
 
     def copy_thread(self, source: str, target: str) -> Operation[None]:
         """Copy every checkpoint and pending write of a thread, oldest first, sealed for the new place."""
@@ -500,6 +539,14 @@ class Operations:
 def _place(config: RunnableConfig) -> tuple[str, str]:
     configurable = config["configurable"]
     return str(configurable["thread_id"]), configurable.get("checkpoint_ns", "") or ""
+
+
+def _parents(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """Checkpoints of the graphs above that a checkpoint's metadata names, by namespace."""
+    parents = metadata.get("parents")
+    if not isinstance(parents, dict):
+        return {}
+    return {n: key for n, key in parents.items() if n != namespace and isinstance(n, str)}
 
 
 def _check_filter(filter: dict[str, Any] | None) -> None:

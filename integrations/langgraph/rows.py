@@ -15,22 +15,27 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
 
-from memguard.errors import TamperedError
+from memguard.errors import IntegrityError, TamperedError
 from memguard.integrations.langgraph.serde import Raw, undecodable
 from memguard.integrity.canonical import canonical_json, canonical_parsed, frame, unframe
 from memguard.integrity.index import MAIN, MEMBER, pack_key
-from memguard.integrity.tag import PREFIX, digest, parse
+from memguard.integrity.tag import PREFIX, Seal, digest, parse
 from memguard.integrity.verifier import Claim
 
 FIELD = "memguard"
 CHECKPOINT, WRITE = b"ck", b"wr"
 #: Between the type of a pending write and its seal, in the type column.
 SEPARATOR = "|"
+#: The sort key of a pending write whose seal gives none.
+NO_ORDER = ("", "", 0)
+#: A lone surrogate in the bytes of a bound field.
+_LONE = re.compile(rb"\xed[\xa0-\xbf]")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -60,6 +65,16 @@ def bound_fields(parent: str | None, kind: str, metadata: Mapping[str, Any], lab
     return (_optional(parent), kind.encode(), canonical_json(metadata), b"null" if label is None else canonical_json(label))
 
 
+def storable(value: Any) -> Any:
+    """What a JSON column that drops lone surrogates gives back for a value."""
+    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "ignore"))
+
+
+def has_surrogate(bound: Sequence[bytes]) -> bool:
+    """Whether a bound field holds a lone surrogate (three bytes that begin with ED A0..BF)."""
+    return any(_LONE.search(part) for part in bound if b"\xed" in part)
+
+
 def _optional(text: str | None) -> bytes:
     return b"" if text is None else b"=" + text.encode("utf-8", "surrogatepass")
 
@@ -85,11 +100,11 @@ def checkpoint_claim(
                 label = own.get("label")
                 bound = (
                     _optional(None if parent is None else str(parent)),
-                    str(kind).encode(),
+                    str(kind).encode("utf-8", "surrogatepass"),
                     canonical_parsed(rest),
                     b"null" if label is None else canonical_parsed(label),
                 )
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, RecursionError):
                 seal = None
     return Claim(
         CHECKPOINT, pack_key(key), MAIN, key.encode("utf-8", "surrogatepass"), seal, bound, record, content, place
@@ -174,31 +189,34 @@ def write_claim(
 ) -> tuple[Claim, tuple[str, str, int]]:
     """The claim of a pending write as found, and its authenticated sort key (path, task, index).
 
-    The sort key is true only once the claim was checked.
-
-    Raises:
-        TamperedError: the type carries no seal, or the seal no order key.
+    The sort key is true only once the claim was checked; a claim whose type carries no seal, or
+    whose seal carries no order key, fails that check.
     """
     base, _, seal = str(kind).partition(SEPARATOR + PREFIX)
-    text = PREFIX + seal if seal else None
-    parsed = parse(text, record)
+    index, order = -1, NO_ORDER
+    parsed: Seal | None = None
+    flaw: IntegrityError | None = None
     try:
+        parsed = parse(PREFIX + seal if seal else None, record)
         index_text, path = unframe(parsed.extra)
         index = int(index_text)
         order = (path.decode("utf-8", "surrogatepass"), str(task), index)
+    except IntegrityError as error:
+        flaw = error
     except ValueError:
-        raise TamperedError(
+        flaw = TamperedError(
             "a pending write's tag has no order key.", case="untagged", record=record, code="MG404"
-        ) from None
+        )
     claim = Claim(
         WRITE,
         pack_key(checkpoint),
         member_of(str(task), index),
         write_key(checkpoint, str(task)),
         parsed,
-        (str(channel).encode("utf-8", "surrogatepass"), base.encode()),
+        (str(channel).encode("utf-8", "surrogatepass"), base.encode("utf-8", "surrogatepass")),
         record,
         content,
+        flaw=flaw,
     )
     return claim, order
 
@@ -237,16 +255,21 @@ def tuple_claims(found: CheckpointTuple, thread: str, namespace: str, layout: st
             raise undecodable(record)
         where = f"pending write {channel!r} of {record}"
         claim, order = write_claim(key, task, channel, value.kind, where, value.digest())
-        if last is not None and order < last:
-            raise TamperedError(
-                "pending writes are out of order.",
-                case="T4",
-                record=where,
-                why="The order keys under their tags say another order.",
-                do="memguard audit STORE shows it.",
-            )
+        if claim.flaw is None and last is not None and order < last:
+            claim = claim._replace(flaw=misplaced(where))
         last = order
         yield claim
+
+
+def misplaced(record: str) -> TamperedError:
+    """The error for a pending write that stands in another order than its seal says."""
+    return TamperedError(
+        "a pending write's place was changed.",
+        case="T4",
+        record=record,
+        why="Its order is not the one under its tag.",
+        do="memguard audit STORE shows it.",
+    )
 
 
 def _plain(metadata: Any) -> Any:

@@ -48,7 +48,7 @@ class Raw(Mapping[str, Any]):
 
     def digest(self) -> bytes:
         """SHA-256 of the stored bytes (the type tag is bound apart); of nothing memguard stored, zeros."""
-        return hashlib.sha256(self.data).digest() if isinstance(self.data, bytes) else bytes(32)
+        return hashlib.sha256(self.data).digest() if isinstance(self.data, bytes | bytearray) else bytes(32)
 
     def plain(self) -> dict[str, Any]:
         """The frame or metadata as plain values.

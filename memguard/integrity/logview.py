@@ -18,7 +18,7 @@ import hmac
 import json
 import struct
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from memguard.errors import AnchorError
 from memguard.integrity.canonical import canonical_json, frame, unframe
@@ -31,6 +31,7 @@ _TIME = struct.Struct(">d")
 _SIGNED, _LINKED, _NO_LINK = b"memguard/signed/1", b"memguard/link/1", bytes(32)
 Place = tuple[str, str]  # store name, context id
 Cells = Sequence[tuple[bytes, bytes]]
+T = TypeVar("T")
 
 
 class Intent(NamedTuple):
@@ -65,6 +66,21 @@ class Note(NamedTuple):
     store: str
     operation: str
     details: dict[str, Any]
+
+
+class Mark(NamedTuple):
+    """The parts of a view that new records change."""
+
+    link: bytes
+    places: dict[Place, tuple[tuple[str, Head] | None, Intent | None]]
+    notes: int
+
+
+def _put(table: dict[Place, T], place: Place, value: T | None) -> None:
+    if value is None:
+        table.pop(place, None)
+    else:
+        table[place] = value
 
 
 class LogView:
@@ -168,6 +184,24 @@ class LogView:
         )
 
     # -- writing -----------------------------------------------------------------------------
+
+    def mark(self, items: Iterable[Intent | HeadRecord | Note]) -> Mark:
+        """What making these records will change, so that :meth:`undo` can take it back."""
+        places = [
+            (item.store, item.head.context if isinstance(item, HeadRecord) else item.context)
+            for item in items
+            if not isinstance(item, Note)
+        ]
+        before = {place: (self.heads.get(place), self.intents.get(place)) for place in places}
+        return Mark(self._link, before, len(self.notes))
+
+    def undo(self, mark: Mark) -> None:
+        """Records that were made could not be appended: the log goes on from where it was."""
+        self._link = mark.link
+        for place, (head, intent) in mark.places.items():
+            _put(self.heads, place, head)
+            _put(self.intents, place, intent)
+        del self.notes[mark.notes :]
 
     def _payload(self, kind: bytes, body: bytes, *, sign: bool, kid: str | None = None) -> bytes:
         """The next record. The view goes on from it: what was made must be appended, in order."""

@@ -38,7 +38,15 @@ class Verdict:
     generation: int = 0
 
 
-def decide(context: Context, seen: Observation, intent: Intent | None, *, new_boot: bool, window: int) -> Verdict:
+def decide(
+    context: Context,
+    seen: Observation,
+    intent: Intent | None,
+    *,
+    new_boot: bool,
+    window: int,
+    failed: bool = False,
+) -> Verdict:
     """Judge an observation.
 
     Args:
@@ -47,12 +55,16 @@ def decide(context: Context, seen: Observation, intent: Intent | None, *, new_bo
         intent: an announced operation whose head never came, if any.
         new_boot: the head was written under another boot id.
         window: operations that may be ahead after a power loss: 1 in strict mode.
+        failed: no crash: the store itself refused the operation and its caller has the error. A
+            delete that left every row in place is then undone, not completed.
 
     Raises:
         IntegrityError: nothing that could have happened by itself explains the rows.
     """
     recovering = intent is not None or new_boot
     removed: list[tuple[bytes, bytes]] = []
+    if failed and context.matches(seen):
+        return Verdict("burn", context.head.generation)
     if intent is not None and intent.operation in ("delete", "remove", "prune"):
         present = [pair for pair in intent.removes if _holds(seen, pair)]
         if (intent.operation == "delete" and seen.index.cells) or (intent.operation == "remove" and present):

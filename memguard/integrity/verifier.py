@@ -37,6 +37,7 @@ class Claim(NamedTuple):
         content: SHA-256 digest of the content when it was read, else None.
         place: attributes that the store sets by itself (timestamps, vectors); not in the
             tag, which is made before them, but in the cell.
+        flaw: what is wrong with the row already as it stands, found while it was read.
     """
 
     kind: bytes
@@ -48,6 +49,7 @@ class Claim(NamedTuple):
     record: str
     content: bytes | None = None
     place: bytes = b""
+    flaw: IntegrityError | None = None
 
 
 class Row(NamedTuple):
@@ -116,6 +118,8 @@ class Context:
         Raises:
             TamperedError, UnknownKeyError.
         """
+        if claim.flaw is not None:
+            raise claim.flaw
         seal = claim.seal if isinstance(claim.seal, Seal) else parse(claim.seal, claim.record)
         self.sealer(claim.kind, seal.kid).check(seal, claim.key, claim.bound, claim.record)
         if claim.content is not None and not hmac.compare_digest(claim.content, seal.digest):
