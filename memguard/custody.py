@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from memguard.anchorlog import AnchorLog
+from memguard.background import Flusher
 from memguard.effects import Acquire, Block, Lock, Operation
 from memguard.errors import ForkError, IntegrityError, RollbackError
 from memguard.events import Bus, ForkRecorded, ReadRefused, RecoveryRun
@@ -122,7 +123,8 @@ class Custody:
         self.anchored = settings.level == "head"
         self._slot, self._noted, self._note_key = slot, b"", keys.subkey("intent")
         self._written = b""
-        self._unsynced, self._synced_at = 0, 0.0
+        self._unsynced = 0
+        self._flusher = Flusher(self.flush, settings.lag_ms / 1000)
         if self.anchored:
             log.listen(store, self._heard)
 
@@ -392,26 +394,30 @@ class Custody:
             expect = [((self.store, r.head.context), r.head.generation - 1) for r in records]
             if self._due(any(change.operation in DESTRUCTIVE for _, change in live)):
                 yield Block(self.log.write, records, sync=True, expect=expect)
-                self._unsynced, self._synced_at = 0, time.monotonic()
+                self._unsynced = 0
             else:
                 self.log.write(records, sync=False, expect=expect)
                 self._unsynced += 1
+                self._flusher.poke()
         self._noted = self._written
         for (context, _), record in zip(live, records, strict=True):
             context.adopt(record.head, context.index)
 
     def _due(self, destructive: bool) -> bool:
         """Whether this head must be durable before the call returns."""
-        s = self.settings
-        if s.sync == "strict" or destructive or self._unsynced + 1 >= s.lag_ops:
-            return True
-        return (time.monotonic() - self._synced_at) * 1000 >= s.lag_ms
+        return self.settings.sync == "strict" or destructive or self._unsynced + 1 >= self.settings.lag_ops
 
     def flush(self) -> None:
         """Make the tail of lag mode durable."""
-        if self._unsynced:
+        tail = self._unsynced
+        if tail:
             self.log.sync()
-            self._unsynced, self._synced_at = 0, time.monotonic()
+            self._unsynced = max(0, self._unsynced - tail)
+
+    def close(self) -> None:
+        """Flush and end what runs in the background."""
+        self._flusher.stop()
+        self.flush()
 
     def record(
         self,

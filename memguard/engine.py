@@ -20,6 +20,7 @@ from memguard import context, registry
 from memguard.anchorlog import AnchorLog
 from memguard.anchors import open_anchor
 from memguard.anchors.locks import lock_of
+from memguard.background import Scrubber
 from memguard.boot import boot_id
 from memguard.care import AuditReport, Handle, Plan
 from memguard.caretaking import Caretaker
@@ -64,6 +65,7 @@ class MemGuard:
         self.events = Bus()
         self._closed = False
         self._guarded: dict[str, tuple[object, str | None, Custody]] = {}
+        self._scrubbers: list[Scrubber] = []
         self._mutex = threading.Lock()
         self._ledger = SqliteLedger(home / STATE)
         self._log = AnchorLog(
@@ -163,8 +165,10 @@ class MemGuard:
             if self._closed:
                 return
             self._closed = True
+        for scrubber in self._scrubbers:
+            scrubber.stop()
         for _, _, custody in self._guarded.values():
-            custody.flush()
+            custody.close()
         self._log.close()
         self._ledger.close()
 
@@ -277,6 +281,14 @@ class MemGuard:
             )
         )
         return custody
+
+    def attach(self, guarded: T, handle: Handle) -> T:
+        """For adapters: make an object a guarded one, and have it scrubbed if that is configured."""
+        guarded.__dict__["_memguard"] = handle
+        custody, seconds = handle.custody, handle.custody.settings.scrub_seconds
+        if seconds and custody.settings.mode != "off":
+            self._scrubbers.append(Scrubber(lambda: handle.run(custody.complete(custody.known(), None)), seconds))
+        return guarded
 
     def _only_name(self, kind: str) -> str:
         names = [n for n, s in self.config.stores.items() if s.kind == kind]

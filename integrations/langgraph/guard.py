@@ -48,8 +48,7 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
     operations.custody = custody
     guarded = guarded_type(type(saver))(saver, operations)
     care = SqliteCare(operations, scan) if kind else GeneralCare(operations, scan)
-    guarded.__dict__["_memguard"] = Handle(mg, custody, care, guarded._run, saver)
-    return guarded
+    return mg.attach(guarded, Handle(mg, custody, care, guarded._run, saver))
 
 
 def _sqlite_kind(saver: Any) -> str | None:
