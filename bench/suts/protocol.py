@@ -85,9 +85,6 @@ class Sut(ABC):
     signal_loggers: tuple[str, ...] = ()
     #: Whether the SUT has a separate audit command.
     has_audit: bool = False
-    #: Where the SUT's head is kept, relative to the cell, and whether it keeps one.
-    anchor_folder: str = ANCHOR
-    keeps_head: bool = False
 
     def __init__(self, cell: Path) -> None:
         self.cell = cell
@@ -112,6 +109,16 @@ class Sut(ABC):
     def adversary_holds(self) -> tuple[str, ...]:
         """Sub-folders of the cell that the adversary may read, change, copy and restore."""
         return (STORE,)
+
+    @property
+    def keeps_head(self) -> bool:
+        """Whether the SUT keeps a head of its histories, in :attr:`anchor_folder`."""
+        return False
+
+    @property
+    def anchor_folder(self) -> str:
+        """Where the head is kept, relative to the cell."""
+        return ANCHOR
 
     @property
     def database(self) -> Path:

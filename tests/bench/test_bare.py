@@ -30,7 +30,13 @@ STRICT = {
 LOOSE = {"X19", "X37", "X38"}
 
 
-@pytest.fixture(scope="module", params=[SAVER, ASYNC, STORE, ENCRYPTED])
+@pytest.fixture(
+    scope="module",
+    # One worker measures a SUT once, for all tests that look at its row.
+    params=[
+        pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in (SAVER, ASYNC, STORE, ENCRYPTED)
+    ],
+)
 def measured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, dict[str, Any]]:

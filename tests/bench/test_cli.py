@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from memguard.bench import cli
 from memguard.bench.integrity import run as running
+from memguard.bench.integrity.catalogue import DRAFT_CASES
 from memguard.bench.integrity.run import cell_ids
 from memguard.bench.report.rundir import RunDir
 from memguard.errors import ConfigError
@@ -55,6 +56,8 @@ def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
+    monkeypatch.setattr(running, "CASES", DRAFT_CASES)
+    monkeypatch.setattr(running, "BY_ID", {case.id: case for case in DRAFT_CASES})
     real, seen = running.run_case, []
 
     def interrupted(lab: Any, case: Any, point: str, *, alive: bool = False) -> Any:
