@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from memguard.bench import cli
+from memguard.bench.integrity import rows
 from memguard.bench.integrity import run as running
 from memguard.bench.integrity.catalogue import DRAFT_CASES
 from memguard.bench.integrity.run import cell_ids
@@ -56,7 +57,8 @@ def test_ctrl_c_keeps_finished_cells_and_resume_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "run"
-    monkeypatch.setattr(running, "CASES", DRAFT_CASES)
+    monkeypatch.setattr(running, "CASES", DRAFT_CASES)  # nine cases are enough to be interrupted in
+    monkeypatch.setattr(rows, "CASES", DRAFT_CASES)
     monkeypatch.setattr(running, "BY_ID", {case.id: case for case in DRAFT_CASES})
     real, seen = running.run_case, []
 
@@ -98,8 +100,8 @@ def test_a_wrong_name_is_said_before_anything_runs(name: str, tmp_path: Path) ->
     assert not (tmp_path / "run").exists()
 
 
-def _result(*rows: dict[str, Any]) -> dict[str, Any]:
-    return {"rows": list(rows)}
+def _result(*made: dict[str, Any]) -> dict[str, Any]:
+    return {"rows": list(made)}
 
 
 def test_exit_codes(row_maker: Any) -> None:
