@@ -33,16 +33,18 @@ from memguard.events import Adopted, AnchorCompacted, Bus, StartLine
 from memguard.guard import GuardContext, Stage
 from memguard.integrity.logview import HeadRecord
 from memguard.keys import open_keys
+from memguard.labelbook import LabelBook, digest_of
 from memguard.labels import Label, label_of
 from memguard.ledger.sqlite import SqliteLedger
 from memguard.pipeline import Outcome, Pipeline, assemble
 from memguard.ports import Anchor, KeyRing
-from memguard.record import Record
+from memguard.record import Record, Source, Trust, text_of
 from memguard.runtime import run
 from memguard.slot import FileSlot, MemorySlot
 from memguard.testing.anchors import MemoryAnchor
 
 T = TypeVar("T")
+_MESSAGE_KINDS = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
 CONFIG, SEAL, STATE, LOCKS = "memguard.toml", "memguard.toml.sig", "state.db", "locks"
 
 #: Heads of objects that live in memory only: they live and die with the object.
@@ -68,6 +70,8 @@ class MemGuard:
         self._scrubbers: list[Scrubber] = []
         self._mutex = threading.Lock()
         self._ledger = SqliteLedger(home / STATE)
+        #: Labels of messages that differ from what their kind says.
+        self.labels = LabelBook(home / STATE, keys)
         self._log = AnchorLog(
             anchor,
             keys,
@@ -171,6 +175,7 @@ class MemGuard:
             custody.close()
         self._log.close()
         self._ledger.close()
+        self.labels.close()
 
     def __enter__(self) -> MemGuard:
         return self
@@ -330,8 +335,24 @@ class MemGuard:
         return run(self._rules.run(record, self._guard_context)).decision
 
     def label(self, item: object) -> Label | None:
-        """The label a guarded object gave an item, None if it has none."""
-        return label_of(item)
+        """The label a guarded object gave an item, or that a message was stored with; None if it has none.
+
+        A message is found by its id and what it says. One that was never labelled otherwise is what its
+        type says: a human's, an assistant's, a tool's, the system's.
+        """
+        found = label_of(item)
+        return found if found is not None else self._message_label(item)
+
+    def _message_label(self, item: object) -> Label | None:
+        kind = _MESSAGE_KINDS.get(str(getattr(item, "type", "")))
+        if kind is None or not hasattr(item, "content"):
+            return None
+        noted = self.labels.find(str(getattr(item, "id", "") or ""), digest_of(text_of(item.content)))
+        if noted is not None:
+            return noted
+        source = Source(kind, str(getattr(item, "name", "") or "")[:100] if kind == "tool" else "")
+        trust = run(self._write.run(Record("", source=source), self._guard_context)).decision.trust
+        return Label(source, trust or Trust.UNKNOWN)
 
     # -- care --------------------------------------------------------------------------------
 

@@ -10,12 +10,11 @@ from typing import Any
 from memguard.care import Existing
 from memguard.custody import Pair
 from memguard.effects import Call, Operation
-from memguard.errors import IntegrityError, UnsupportedError
+from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph import rows
 from memguard.integrations.langgraph.operations import Operations
 from memguard.integrations.langgraph.scan import GeneralScan, SqliteScan, parsed_metadata, reading
 from memguard.integrations.langgraph.serde import undecodable
-from memguard.integrity.index import pack_key
 from memguard.integrity.tag import PREFIX, Seal
 from memguard.integrity.verifier import Claim, Context
 
@@ -167,7 +166,7 @@ class GeneralCare:
 def _unsupported(what: str) -> UnsupportedError:
     return UnsupportedError(
         f"this saver's rows cannot be {what} one by one.",
-        code="MG143",
+        code="MG148",
         why="memguard knows the tables of the SQLite savers; other savers are reached through their methods only.",
         do="Copy the threads into a guarded saver: read them bare, put them guarded.",
     )

@@ -9,6 +9,7 @@ from memguard.care import Handle
 from memguard.engine import MemGuard
 from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph.care import GeneralCare, SqliteCare
+from memguard.integrations.langgraph.messages import MessageScreen
 from memguard.integrations.langgraph.operations import Operations
 from memguard.integrations.langgraph.place import place_of
 from memguard.integrations.langgraph.saver import GuardedSaver, guarded_type
@@ -39,13 +40,15 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
     except (TypeError, AttributeError) as error:
         raise UnsupportedError(
             f"{type(saver).__name__} cannot be copied with another serializer.",
-            code="MG142",
+            code="MG147",
             why=f"{type(error).__name__} while copying it.",
             do="Report the saver's type; guarding needs copy.copy(saver) and a serde attribute.",
         ) from None
     store_kind = "langgraph-async-sqlite-saver" if is_async else "langgraph-sqlite-saver"
     custody = mg.custody(saver, name, operations, kind=store_kind, place=place, overrides=overrides)
     operations.custody = custody
+    if mg.screening:
+        operations.screen = MessageScreen(mg, custody.store)
     guarded = guarded_type(type(saver))(saver, operations)
     care = SqliteCare(operations, scan) if kind else GeneralCare(operations, scan)
     return mg.attach(guarded, Handle(mg, custody, care, guarded._run, saver))

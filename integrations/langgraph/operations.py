@@ -10,7 +10,7 @@ import copy
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, get_checkpoint_id, get_checkpoint_metadata
@@ -28,7 +28,18 @@ from memguard.integrity.verifier import Context
 
 #: Filter keys: a path of plain names. Checked here, whatever the backend's version does.
 FILTER_KEY = re.compile(r"[A-Za-z0-9_.\-]+\Z")
-Screen = Callable[[str, str, RunnableConfig, Any], Any]
+
+
+class Screen(Protocol):
+    """The write chain for messages (:class:`~memguard.integrations.langgraph.messages.MessageScreen`)."""
+
+    def known(self, context: str, checkpoint: Any) -> dict[str, Any]:
+        """How far each channel of messages is known."""
+        ...
+
+    def __call__(self, context: str, thread: str, checkpoint: Any, known: Any, mark: Any) -> Any:
+        """Screen what is new."""
+        ...
 
 
 class Operations:
@@ -244,7 +255,7 @@ class Operations:
         thread, namespace = _place(config)
         key, parent = checkpoint["id"], get_checkpoint_id(config)
         group, record = pack_key(key), rows.name(thread, namespace, checkpoint["id"])
-        label = self.screen(thread, namespace, config, checkpoint) if self.screen is not None else None
+        label = (yield from self._label(thread, namespace, parent, checkpoint)) if self.screen is not None else None
         full = get_checkpoint_metadata(config, metadata)
         full.pop(rows.FIELD, None)
         stored: list[str] = []
@@ -305,6 +316,36 @@ class Operations:
 
         settle = self._read_back if self.layout == "split" else None
         return (yield from self.custody.operate(names if parents else [name], prepare, perform, settle))
+
+    def _label(self, thread: str, namespace: str, parent: str | None, checkpoint: Any) -> Operation[Any]:
+        """Have the new messages of a checkpoint screened; what is to be bound about them."""
+        assert self.screen is not None
+        context = rows.context_of(thread, namespace)
+        known = self.screen.known(context, checkpoint)
+        mark: Any = {}
+        if parent and None in known.values():
+            mark = yield from self._mark(context, thread, namespace, parent)
+        return self.screen(context, thread, checkpoint, known, mark)
+
+    def _mark(self, name: str, thread: str, namespace: str, parent: str) -> Operation[Any]:
+        """Up to where the parent's messages were screened, as its verified label says."""
+        config = {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": parent}}
+        config = self._config(config)
+        record, key = rows.name(thread, namespace, parent), pack_key(parent)
+
+        def fetch() -> Operation[CheckpointTuple | None]:
+            found: CheckpointTuple | None = yield Call(self._method("get_tuple"), config)
+            return found
+
+        def judge(context: Context, found: CheckpointTuple | None) -> Any:
+            if found is None:
+                return {}
+            self._verify(context, found, thread, namespace, key, record)
+            metadata = found.metadata.plain() if isinstance(found.metadata, Raw) else found.metadata
+            label = rows.split_metadata(metadata)[1].get("label") or {}
+            return label.get("screened") or {}
+
+        return (yield from self.custody.read(name, fetch, judge, lambda found: {}, record))
 
     def _in_parts(self, checkpoint: Any) -> dict[str, Any]:
         values = {}
@@ -471,7 +512,7 @@ class Operations:
                 if any(pair not in allowed for pair in gone) or len(left) + len(gone) != context.index.cells:
                     raise UnsupportedError(
                         "the saver removed or added records that this operation does not cover.",
-                        code="MG141",
+                        code="MG146",
                         where=context.id,
                         do="memguard audit STORE shows what is left.",
                     )
@@ -511,7 +552,7 @@ class Operations:
             batch: list[tuple[str, Any]] = []
             for index in range(max(found) + 1):
                 if index not in found and not special:
-                    raise UnsupportedError("pending writes of a task have a gap.", code="MG141", where=name)
+                    raise UnsupportedError("pending writes of a task have a gap.", code="MG146", where=name)
                 batch.append(found[index] if index in found else special.pop(0))
             for writes in (batch, special):
                 if writes:
@@ -528,7 +569,7 @@ class Operations:
         """Complete an announced delete after a crash."""
         thread, _ = rows.thread_of(context.id)
         if removes is not None:
-            raise UnsupportedError("a partial delete of checkpoints cannot be completed.", code="MG141")
+            raise UnsupportedError("a partial delete of checkpoints cannot be completed.", code="MG146")
         yield Call(self._method("delete_thread"), thread)
 
     def scan(self, context: Context) -> Operation[Any]:

@@ -1,0 +1,163 @@
+"""Messages on their way into a checkpoint: each new one goes through the write chain once.
+
+A state is never half-dropped: a message that a guard would hold is stored and flagged, one that it rejects
+stops the whole write. Which messages are new is known from the list of the last put in this process, or
+else from the mark that the parent checkpoint carries under its tag, so a long history is not read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from operator import is_
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from memguard.context import current_source
+from memguard.decision import Disposition
+from memguard.engine import MemGuard
+from memguard.errors import RejectedError
+from memguard.events import WriteDecided
+from memguard.labelbook import digest_of
+from memguard.labels import Label
+from memguard.record import MAX_ID, Provenance, Record, Source, text_of
+
+_KINDS = {"human": "user", "ai": "assistant", "system": "system"}
+#: Contexts whose last list of messages is kept.
+KEPT = 256
+
+
+#: How far a list of messages is known: how many from its start, and the running digest of those.
+Known = tuple[int, bytes]
+
+
+def extend(digest: bytes, message: Any) -> bytes:
+    """The running digest after one more message."""
+    said = f"{getattr(message, 'id', '')}\x00{text_of(getattr(message, 'content', message))}"
+    return hashlib.sha256(digest + said.encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def _digest(messages: Sequence[Any]) -> bytes:
+    digest = b""
+    for message in messages:
+        digest = extend(digest, message)
+    return digest
+
+
+class MessageScreen:
+    """The write chain for the messages of one guarded saver."""
+
+    def __init__(self, mg: MemGuard, store: str) -> None:
+        self._mg, self._store = mg, store
+        self._last: OrderedDict[str, dict[str, tuple[list[Any], bytes]]] = OrderedDict()
+
+    def known(self, context: str, checkpoint: Mapping[str, Any]) -> dict[str, Known | None]:
+        """For each channel of messages how far it is known from the last put here; None if it is not.
+
+        A run goes on with the objects of the put before; the next run begins with the same messages
+        decoded anew, which their digest tells.
+        """
+        last, found = self._last.get(context, {}), {}
+        for channel, value in checkpoint["channel_values"].items():
+            if not isinstance(value, list) or not any(isinstance(m, BaseMessage) for m in value):
+                continue
+            messages, digest = last.get(channel, ([], b""))
+            count = len(messages)
+            same = 0 < count <= len(value) and (all(map(is_, messages, value)) or _digest(value[:count]) == digest)
+            found[channel] = (count, digest) if same else None
+        return found
+
+    def __call__(
+        self,
+        context: str,
+        thread: str,
+        checkpoint: Mapping[str, Any],
+        known: Mapping[str, Known | None],
+        mark: Mapping[str, Any],
+    ) -> dict[str, Any] | None:
+        """Screen what is new.
+
+        Args:
+            known: what :meth:`known` said.
+            mark: ``{channel: [count, digest]}`` from the parent's label, for channels it said None of.
+
+        Returns:
+            The label to bind: the marks, and the labels of new messages that differ from their kind's.
+
+        Raises:
+            RejectedError: a guard rejects a new message; nothing may be stored.
+        """
+        marks: dict[str, Any] = {}
+        labels: dict[str, Any] = {}
+        noted: list[tuple[str, str, Label]] = []
+        now: dict[str, tuple[list[Any], bytes]] = {}
+        for channel, place in known.items():
+            value = checkpoint["channel_values"][channel]
+            count, digest = place or _covered(value, mark.get(channel))
+            for message in value[count:]:
+                label, ordinary = self._screen(message, thread)
+                digest = extend(digest, message)
+                if not ordinary:
+                    ident = str(getattr(message, "id", "") or "")
+                    labels[ident] = label.as_dict()
+                    noted.append((ident, digest_of(text_of(getattr(message, "content", message))), label))
+            now[channel] = (list(value), digest)
+            marks[channel] = [len(value), digest.hex()]
+        if noted:
+            self._mg.labels.add(self._store, thread, noted)
+        self._last[context] = now
+        self._last.move_to_end(context)
+        while len(self._last) > KEPT:
+            self._last.popitem(last=False)
+        declared = current_source()
+        label_value: dict[str, Any] = {"source": str(declared.source)} if declared else {}
+        if marks:
+            label_value["screened"] = marks
+        if labels:
+            label_value["messages"] = labels
+        return label_value or None
+
+    def _screen(self, message: Any, thread: str) -> tuple[Label, bool]:
+        """The label of one message, and whether it is just what its kind says."""
+        kind = getattr(message, "type", "")
+        own = Source(_KINDS.get(kind, "unknown"))
+        if kind == "tool":
+            name = str(getattr(message, "name", "") or "")
+            own = Source("tool", name if name.isprintable() and len(name) <= MAX_ID else "")
+        declared = current_source()
+        provenance = Provenance(own)
+        if declared is not None:
+            # What a person passes on is from where it was declared; an answer made from it is derived.
+            provenance = declared if own.kind in ("user", "unknown") else Provenance(own, declared.lineage)
+        text = text_of(getattr(message, "content", message))
+        ident = str(getattr(message, "id", "") or "")
+        record = Record(text, self._store, ident, provenance.source, provenance.lineage)
+        outcome = self._mg.screen(record)
+        decision = outcome.decision.for_state()
+        if decision.disposition is not Disposition.ALLOW:
+            self._mg.events.emit(WriteDecided(self._store, f"message {ident} of thread {thread!r}", decision))
+        if decision.disposition is Disposition.REJECT:
+            raise RejectedError(
+                "a guard rejected a message of this state; nothing was stored.",
+                where=f"message {ident} of thread {thread!r}",
+                why=f"{decision.reason} ({decision.code}, by {decision.guard}).",
+                do=f"memguard explain {decision.code}; leave the message out, or declare its source.",
+            )
+        label = Label.of(provenance, decision)
+        if declared is not None and own.kind == "assistant":
+            level = self._mg.screen(Record("", self._store, ident, declared.source, declared.lineage)).decision.trust
+            if level is not None and level < label.trust:
+                return Label(own, level, label.decision, provenance.lineage), False
+        ordinary = decision.disposition is Disposition.ALLOW and provenance.source == own and not provenance.lineage
+        return label, ordinary
+
+
+def _covered(value: Sequence[Any], mark: Any) -> Known:
+    """How far a parent's mark covers a list; nothing of it if the mark does not fit."""
+    if isinstance(mark, list) and len(mark) == 2 and isinstance(mark[0], int) and 0 < mark[0] <= len(value):
+        digest = _digest(value[: mark[0]])
+        if digest.hex() == mark[1]:
+            return mark[0], digest
+    return 0, b""
