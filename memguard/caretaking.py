@@ -143,6 +143,10 @@ class Caretaker:
         if examined.bad:
             raise examined.bad[0][1]
         seen = examined.seen
+        if operation == "accept" and not context.head.generation:
+            last = self._ledger.last(f"{self._store} {context.id}")
+            if last is not None:  # the anchor was lost and the history was not: it goes on from its end
+                context.head = context.head._replace(chain=last.chain)
         current = self._custody.recounted(context, seen.index)
         head = context.head._replace(
             generation=max(context.head.generation + 1, seen.top),
