@@ -6,7 +6,7 @@ Format (``docs/spec/anchor-log.md``, section Ledger)::
     chain   = HMAC-SHA256(key, previous chain || encoded)
 
 Texts are UTF-8 with a u32 length before them; generation, fence and count are u64, time is
-an IEEE 754 double, all big-endian. The first entry of a context follows 32 zero bytes.
+an IEEE 754 double (never NaN or -0), all big-endian. The first entry of a context follows 32 zero bytes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ def encode(entry: LedgerEntry) -> bytes:
     """The bytes of an entry that its link covers: every field but ``chain``, unambiguously.
 
     Raises:
-        ValueError: a number is negative or over 64 bits, or a text has a lone surrogate.
+        ValueError: a number is negative, over 64 bits or NaN, or a text has a lone surrogate.
     """
+    if entry.time != entry.time:
+        raise ValueError("a ledger time is not a number")
     try:
-        numbers = _NUMBERS.pack(entry.generation, entry.fence, entry.time, len(entry.records))
+        # "+ 0.0" makes -0.0 plain 0.0: SQLite stores no sign of zero.
+        numbers = _NUMBERS.pack(entry.generation, entry.fence, entry.time + 0.0, len(entry.records))
     except struct.error as exc:
         raise ValueError(f"a ledger number is out of range: {exc}") from None
     texts = (entry.context, entry.operation, entry.kid)

@@ -15,7 +15,7 @@ import pytest
 
 from memguard.anchors.file import LOCK, LOG, FileAnchor
 from memguard.anchors.framing import HEADER_SIZE
-from memguard.anchors.logfile import CHUNK
+from memguard.anchors.logfile import CHUNK, LogFile
 from memguard.errors import AnchorError, ConfigError
 from memguard.ports import Cursor
 
@@ -474,6 +474,52 @@ def test_errors_name_the_anchor_and_no_content(folder: Path, anchor: FileAnchor)
     assert "hunter" not in str(caught.value.as_dict())
     assert str(folder) in str(caught.value)
     assert not isinstance(caught.value, ConfigError)
+
+
+def test_a_record_in_the_making_shows_once_it_is_whole(folder: Path, anchor: FileAnchor) -> None:
+    """A reader may look between two halves of another process's write."""
+    put(anchor, b"1", sync=True)
+    reader = FileAnchor.open(folder)
+    seen = reader.read(None)[1]
+    end = put(anchor, b"a second record").offset
+    with (folder / LOG).open("r+b") as file:
+        whole = file.read()
+        for half in range(seen.offset + 1, end):
+            if not whole[half:end].strip(b"\0"):
+                break
+            file.seek(half)
+            file.write(bytes(end - half))
+            file.flush()
+            reader.read(None)
+            assert reader.read(seen) == ([], seen, False)
+            file.seek(half)
+            file.write(whole[half:end])
+            file.flush()
+            assert reader.changed(seen), half
+            assert reader.read(seen)[0] == [b"a second record"]
+
+
+def test_a_writer_between_two_looks_of_a_reader_is_no_damage(
+    folder: Path, anchor: FileAnchor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader sees half a record, then finds a later one that says it was durable: it looks again."""
+    first = put(anchor, b"1", sync=True)
+    second = put(anchor, b"2", sync=True)
+    whole = (folder / LOG).read_bytes()
+    (folder / LOG).write_bytes(whole[: second.offset - 9] + bytes(9) + whole[second.offset :])
+    reader = FileAnchor.open(folder)
+    evidence = LogFile._evidence
+
+    def late(self: LogFile, end: int) -> int:
+        monkeypatch.setattr(LogFile, "_evidence", evidence)
+        (folder / LOG).write_bytes(whole)
+        writer = FileAnchor.open(folder)
+        put(writer, b"3", sync=True)
+        put(writer, b"4")  # states that all before it was durable
+        return evidence(self, end)
+
+    monkeypatch.setattr(LogFile, "_evidence", late)
+    assert reader.read(first)[0] == [b"2", b"3", b"4"]
 
 
 def test_what_is_durable_is_synced_in_the_order_that_makes_it_so(

@@ -179,8 +179,10 @@ def test_a_forked_child_uses_a_connection_of_its_own(path: Path, anchor: SqliteA
     if child == 0:
         code = 1
         try:
+            inherited = anchor._conn
             assert not anchor.acquire(blocking=False)
             assert anchor.read(None)[0] == [b"parent"]
+            assert anchor._conn is not inherited
             code = 0
         finally:
             os._exit(code)

@@ -86,6 +86,19 @@ print(open_keys(sys.argv[1], create=True).subkey("row").hex())
     assert [child.returncode for child in children] == [0] * 4
 
 
+def test_a_key_made_meanwhile_is_not_overwritten(path: Path) -> None:
+    """Another process makes the file after this one looked and before it writes."""
+    others: list[FileKeyRing] = []
+
+    def ask() -> None:
+        if not others:
+            others.append(FileKeyRing.create(path, passphrase=lambda: None))
+
+    mine = FileKeyRing.create(path, passphrase=ask)
+    assert mine.subkey("row") == others[0].subkey("row")
+    assert [p.name for p in path.parent.iterdir()] == ["key.json"]
+
+
 def test_a_missing_file_is_an_error_and_stays_missing(path: Path) -> None:
     for _ in range(2):
         with pytest.raises(ConfigError, match="MG108") as caught:
