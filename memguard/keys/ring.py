@@ -70,19 +70,7 @@ class RootKeyRing:
 
     def __init__(self, uri: str, keys: KeySet) -> None:
         self.uri = uri
-        self._set = keys
-        self._subkeys: dict[tuple[str | None, str], bytes] = {}
-        self._signers: dict[str, nacl.signing.SigningKey] = {}
-
-    @property
-    def current(self) -> str:
-        """Id of the key that new records are written under."""
-        return self._set.current
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Ids this ring can verify with, oldest first."""
-        return self._set.usable
+        self._adopt(keys)
 
     @property
     def states(self) -> dict[str, str]:
@@ -150,10 +138,14 @@ class RootKeyRing:
         return False
 
     def _adopt(self, keys: KeySet) -> None:
-        """Replace the set, and everything derived from the old one."""
+        """Take a set of keys, and drop everything derived from the old one."""
         self._set = keys
-        self._subkeys = {}
-        self._signers = {}
+        #: Id of the key that new records are written under.
+        self.current = keys.current
+        #: Ids this ring can verify with, oldest first.
+        self.ids = keys.usable
+        self._subkeys: dict[tuple[str | None, str], bytes] = {}
+        self._signers: dict[str, nacl.signing.SigningKey] = {}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} current={self.current} ids={','.join(self.ids)}>"
