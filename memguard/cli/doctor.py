@@ -12,13 +12,16 @@ import click
 
 from memguard.cli import checks, exits
 from memguard.cli.checks import FAIL, PASS, SKIP, WARN, Check
-from memguard.cli.output import Report, progress, reporting
+from memguard.cli.output import Report, plain, progress, reporting
 from memguard.cli.session import Session, with_session
 from memguard.cli.stores import Handle, StoreKind, configured, handles, kind_of
 from memguard.errors import MemguardError
 
 if TYPE_CHECKING:
     from memguard.engine import MemGuard
+
+
+_WIDTH = 110
 
 
 @click.command("doctor")
@@ -46,7 +49,22 @@ def doctor(session: Session, store: tuple[str, ...]) -> Report:
         columns=("result", "check", "detail", "code"),
         rows=[check.as_dict() for check in found],
         notes=[summary],
+        text="\n".join([*_lines(found), summary]),
     )
+
+
+def _lines(found: list[Check]) -> Iterator[str]:
+    """One line a check, and a second one for a detail that would not fit."""
+    pad = max((len(plain(check.check)) for check in found), default=0)
+    for check in found:
+        line = f"{check.result}  {plain(check.check):<{pad}}"
+        detail = plain(check.detail)
+        end = f"  {check.code}" if check.code else ""
+        if len(line) + 2 + len(detail) + len(end) <= _WIDTH:
+            yield f"{line}  {detail}{end}".rstrip()
+        else:
+            yield f"{line}{end}".rstrip()
+            yield f"      {detail}"
 
 
 def _run(session: Session, specs: tuple[str, ...]) -> Iterator[Check]:

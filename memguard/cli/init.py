@@ -14,7 +14,7 @@ _PRESETS = ("balanced", "strict", "observe", "off")
 _WORDS = {
     "off": "nothing is verified and no guard runs",
     "observe": "everything is reported, nothing is refused",
-    "balanced": "integrity enforced, write guards enforced, anomaly and reranker flag",
+    "balanced": "integrity and guards enforced, anomaly flags",
     "strict": "integrity and every guard enforced",
 }
 
@@ -90,7 +90,7 @@ def init(home: str, preset: str, anchor: str | None, keys: str | None) -> Report
             "WARN MG412 T9 (rollback of the whole store) is not covered while the anchor is on this volume."
         )
         notes.append("     memguard anchor set file:/mnt/other/anchor     when you have another volume")
-    notes.append('next graph = builder.compile(checkpointer=guard(saver, name="checkpoints"))')
+    notes.append('next     graph = builder.compile(checkpointer=guard(saver, name="checkpoints"))')
     facts = {
         "home": str(folder),
         "preset": preset,
@@ -98,7 +98,7 @@ def init(home: str, preset: str, anchor: str | None, keys: str | None) -> Report
         "anchor": anchor_uri,
         "t9_covered": not shared,
     }
-    text = "\n".join([*(f"{r['what']:<8} {r['path']:<34} {r['detail']}" for r in rows), *notes])
+    text = "\n".join([*(f"{r['what']:<8} {r['path']:<29} {r['detail']}" for r in rows), *notes])
     return Report("init", facts=facts, columns=("what", "path", "detail"), rows=rows, notes=notes, text=text)
 
 

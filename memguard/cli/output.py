@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -90,6 +91,13 @@ def colours_on() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
 
 
+_RESULT = re.compile(r"^(PASS|WARN|FAIL|SKIP)(?= )", re.MULTILINE)
+
+
+def _coloured(found: re.Match[str]) -> str:
+    return click.style(found[0], fg=_COLOURS[found[0]])
+
+
 def _table(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], colour: bool) -> list[str]:
     cells = [[plain(row.get(name)) for name in columns] for row in rows]
     if not cells:
@@ -133,7 +141,7 @@ def render(report: Report, form: str, *, colour: bool = False) -> str:
     if form == "md":
         return _markdown(report)
     if report.text:
-        return report.text
+        return _RESULT.sub(_coloured, report.text) if colour else report.text
     pad = max((len(key) for key in report.facts), default=0)
     lines = [f"{key.replace('_', ' '):<{pad}}  {plain(value)}" for key, value in report.facts.items()]
     table = _table(report.columns, report.rows[: report.shown], colour) if report.columns else []

@@ -47,13 +47,18 @@ def keys_of(session: Session) -> KeyRing:
 
 
 def is_sealed(path: Path, keys: KeyRing) -> bool:
-    """Whether the seal beside ``path`` is this key's over the file as it stands."""
+    """Whether the seal beside ``path`` is over the file as it stands, under any key of the ring."""
     try:
-        signature = path.with_name(path.name + SUFFIX).read_bytes()
-        unseal(path.read_bytes(), signature, keys.subkey(PURPOSE))
-    except (FileNotFoundError, TamperedError):
+        signature, content = path.with_name(path.name + SUFFIX).read_bytes(), path.read_bytes()
+    except FileNotFoundError:
         return False
-    return True
+    for kid in keys.ids:
+        try:
+            unseal(content, signature, keys.subkey(PURPOSE, kid))
+        except TamperedError:
+            continue
+        return True
+    return False
 
 
 def reseal(path: Path, keys: KeyRing, content: bytes | None = None) -> None:

@@ -1,0 +1,178 @@
+"""The doctor proves by a canary, on a copy, and says where what is trusted lies."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from memguard.cli import checks
+from memguard.settings import Config
+
+
+def results(found) -> dict[str, str]:
+    return {row["check"]: row["result"] for row in found["rows"]}
+
+
+def test_a_healthy_program(project, run, data) -> None:
+    before = project.state()
+    result = run("doctor", "app:graph", "--format", "json")
+    assert result.exit_code == 0, result.stdout
+    found = results(data(result))
+    label = "app:graph.checkpointer"
+    for check in (
+        f"{label}: writes reach the guard",
+        f"{label}: a genuine record is served",
+        f"{label}: an edited record is refused",
+        f"{label}: commits are durable",
+    ):
+        assert found[check] == "PASS", check
+    assert sum("asynchronous" in check for check in found) >= 1
+    assert "FAIL" not in found.values()
+    after = project.state()
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert changed == set(), "the canary runs on a copy"
+
+
+def test_a_configured_store(project, run, data) -> None:
+    result = run("doctor", "--format", "json")
+    assert result.exit_code == 0, result.stdout
+    found = results(data(result))
+    assert found["checkpoints: an edited record is refused"] == "PASS"
+    assert found["checkpoints: the program guards it"] == "SKIP", "who opened it itself cannot know"
+
+
+def test_a_program_that_is_not_guarded_fails(project, run, data) -> None:
+    result = run("doctor", "app:open_graph", "--format", "json")
+    assert result.exit_code == 1
+    assert results(data(result))["app:open_graph.checkpointer: writes reach the guard"] == "FAIL"
+    assert "MG160" in run("doctor", "app:open_graph").stdout
+
+
+def test_a_guard_that_does_not_refuse_fails(project, run, data, monkeypatch) -> None:
+    """The doctor's own control: with verification gone, the canary must say so."""
+    from memguard.integrity.tag import Sealer
+    from memguard.integrity.verifier import Context
+
+    monkeypatch.setattr(Sealer, "check", lambda *a, **k: None)
+    monkeypatch.setattr(
+        Context, "check", lambda self, claim: __import__("memguard.integrity.verifier", fromlist=["Row"]).Row(
+            claim.group, self.cell(claim.member, seal := _parsed(claim), claim.place), seal, claim.record
+        ),
+    )  # fmt: skip
+    result = run("doctor", "checkpoints", "--format", "json")
+    assert result.exit_code == 1
+    assert results(data(result))["checkpoints: an edited record is refused"] == "FAIL"
+
+
+def _parsed(claim):
+    from memguard.integrity.tag import Seal, parse
+
+    return claim.seal if isinstance(claim.seal, Seal) else parse(claim.seal, claim.record)
+
+
+@pytest.mark.parametrize("preset", ["observe", "off"])
+def test_observing_is_a_warning_and_says_that_edits_are_served(project, run, data, preset) -> None:
+    path = project.home / "memguard.toml"
+    path.write_text(path.read_text().replace('preset = "balanced"', f'preset = "{preset}"'))
+    assert run("config", "seal", "--apply").exit_code == 0
+    result = run("doctor", "checkpoints", "--format", "json")
+    assert result.exit_code == 0, result.stdout
+    found = results(data(result))
+    assert found["checkpoints: an edited record is refused"] == "WARN"
+    assert found["integrity is not enforced"] == "WARN"
+
+
+def test_where_the_anchor_and_the_key_are(project, run, data, place) -> None:
+    found = results(data(run("doctor", "--format", "json")))
+    # The anchor of this project lies in the folder of its store.
+    assert found["the anchor lies with the store"] == "WARN"
+    assert "key source" in found
+    assert found["keys and anchor are named by a file in the home"] == "WARN"
+
+
+def test_roots_from_the_environment_are_not_the_homes(project, run, data, monkeypatch) -> None:
+    monkeypatch.setenv("MEMGUARD_KEY_FILE", str(project.key))
+    monkeypatch.setenv("MEMGUARD_ANCHOR", f"file:{project.anchor}")
+    found = results(data(run("doctor", "--format", "json")))
+    assert found["keys and anchor are named from outside the home"] == "PASS"
+
+
+def test_a_key_in_the_stores_folder_fails(place, run, data) -> None:
+    assert run("init", "--keys", f"file:{place / '.memguard-key' / 'key.json'}").exit_code == 0
+    config = place / ".memguard" / "memguard.toml"
+    (place / ".memguard" / "key.json").write_bytes((place / ".memguard-key" / "key.json").read_bytes())
+    (place / ".memguard" / "key.json").chmod(0o600)
+    config.write_text(config.read_text().replace(".memguard-key", ".memguard"))
+    assert run("config", "seal", "--apply").exit_code == 0
+    result = run("doctor", "--format", "json")
+    assert result.exit_code == 1
+    assert results(data(result))["the key lies with the home"] == "FAIL"
+
+
+def test_no_home_fails_and_says_what_to_do(run) -> None:
+    result = run("doctor")
+    assert result.exit_code == 1
+    assert "FAIL" in result.stdout
+    assert "MG102" in result.stdout
+
+
+def test_a_store_without_durable_commits_is_a_warning(project, run, data, place) -> None:
+    program = place / "app.py"
+    program.write_text(
+        program.read_text().replace(
+            "saver = guard(", 'bare.conn.execute("PRAGMA synchronous=NORMAL")\nsaver = guard('
+        )
+    )
+    found = results(data(run("doctor", "app:graph", "--format", "json")))
+    assert found["app:graph.checkpointer: commits are not durable"] == "WARN"
+
+
+def test_lines_fit_and_colour_is_only_for_terminals(project, run) -> None:
+    result = run("doctor")
+    assert max(map(len, result.stdout.splitlines())) <= 200
+    assert "\x1b" not in result.stdout
+    assert result.stdout.splitlines()[-1].endswith("not looked at")
+
+
+TODAY = datetime.date(2026, 12, 1)
+
+
+@pytest.mark.parametrize(
+    ("config", "result", "word"),
+    [
+        ({}, None, None),
+        ({"read": {"reranker": "observe"}}, "WARN", "no end"),
+        (
+            {"read": {"reranker": "observe"}, "observe": {"expires": datetime.date(2026, 12, 2)}},
+            "PASS",
+            "until",
+        ),
+        (
+            {"read": {"reranker": "observe"}, "observe": {"expires": datetime.date(2026, 11, 30)}},
+            "WARN",
+            "2026-11-30",
+        ),
+        ({"integrity": {"mode": "report"}}, "WARN", "served"),
+        (
+            {"stores": {"s": {"kind": "langgraph-sqlite-store", "uri": "sqlite:x.db"}}},
+            "WARN",
+            "restricts nothing in s",
+        ),
+    ],
+)
+def test_policy(config, result, word) -> None:
+    found = list(checks.policy(Config(**config), TODAY))
+    assert [check.result for check in found] == ([result] if result else [])
+    assert word is None or word in found[0].detail
+
+
+def test_a_shadowing_distribution(monkeypatch) -> None:
+    import importlib.metadata
+
+    monkeypatch.setattr(
+        importlib.metadata, "packages_distributions", lambda: {"memguard": ["memguard-middleware", "other"]}
+    )
+    (found,) = checks.shadowing()
+    assert (found.result, found.code) == ("WARN", "MG161")
+    assert "other" in found.detail
