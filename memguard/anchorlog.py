@@ -114,6 +114,11 @@ class AnchorLog:
         """The open intent of a context, if any."""
         return self._view.intents.get(place)
 
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Numbers of heads and of open intents; the first changes whenever :meth:`places` may answer more."""
+        return len(self._view.heads), len(self._view.intents)
+
     def places(self, store: str) -> list[str]:
         """Context ids of a store that have a head or an open intent."""
         with self._mutex:
@@ -145,7 +150,7 @@ class AnchorLog:
                         raise _raced(place)
                 mark = self._view.mark(items)
                 try:
-                    cursor = self.anchor.append([self._make(item) for item in items], sync=False)
+                    cursor = self.anchor.append(self._records(items), sync=False)
                 except BaseException:
                     self._view.undo(mark)  # nothing of it is in the log, or a reader will find it there
                     raise
@@ -163,10 +168,15 @@ class AnchorLog:
         finally:
             self.anchor.release()
 
-    def _make(self, item: Item) -> bytes:
-        if isinstance(item, HeadRecord):
-            return self._view.head(item)
-        return self._view.intent(item) if isinstance(item, Intent) else self._view.note(item)
+    def _records(self, items: Sequence[Item]) -> list[bytes]:
+        intents = [item for item in items if isinstance(item, Intent)]
+        records = [self._view.intent(*intents)] if intents else []
+        for item in items:
+            if isinstance(item, HeadRecord):
+                records.append(self._view.head(item))
+            elif isinstance(item, Note):
+                records.append(self._view.note(item))
+        return records
 
     def sync(self) -> None:
         """Make durable what was appended without."""

@@ -140,6 +140,11 @@ class Custody:
         places = self.log.places(self.store) if self.anchored else []
         return list(dict.fromkeys([*places, *self._contexts]))
 
+    @property
+    def extent(self) -> tuple[int, int, int]:
+        """Changes whenever :meth:`known` may answer more."""
+        return (*self.log.extent, len(self._contexts))
+
     def peek(self, context: str) -> Context | None:
         """The context if this process has it ready."""
         found = self._contexts.get(context)
@@ -511,6 +516,29 @@ class Custody:
                 raise
             finally:
                 self.lock.release()
+
+    def alone(self, names: Iterable[str], fetch: Callable[[], Operation[T]]) -> Operation[T]:
+        """:meth:`complete` and ``fetch`` with writers kept out, where they interfere too often.
+
+        Raises:
+            IntegrityError: in enforce mode; in report mode it is told to the bus.
+        """
+        yield Acquire(self.lock, self)
+        try:
+            for name in names:
+                held = self._contexts.get(name)
+                if held is not None:
+                    held.ready = False
+                try:
+                    context = yield from self._enter(name)
+                except IntegrityError as error:
+                    self.report(name, name, error)
+                    raise
+                if context.flawed is not None:
+                    self.report(name, name, context.flawed)
+            return (yield from fetch())
+        finally:
+            self.lock.release()
 
 
 def entry_of(

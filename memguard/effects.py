@@ -41,6 +41,16 @@ class Call:
         self.fn, self.args, self.kwargs = fn, args, kwargs
 
 
+class Twin(Call):
+    """Call a method of an object that has both sides: ``fn`` under the sync driver, ``twin`` under the async one."""
+
+    __slots__ = ("twin",)
+
+    def __init__(self, fn: Callable[..., Any], twin: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        super().__init__(fn, *args, **kwargs)
+        self.twin = twin
+
+
 class Block:
     """Call something of ours that may wait for a disk; a worker thread under the async driver."""
 
@@ -116,6 +126,8 @@ async def adrive(operation: Operation[T]) -> T:
                     result = None
                 elif effect.__class__ is Block:
                     result = await asyncio.to_thread(effect.fn, *effect.args, **effect.kwargs)  # type: ignore[union-attr]
+                elif effect.__class__ is Twin:
+                    result = await effect.twin(*effect.args, **effect.kwargs)  # type: ignore[union-attr]
                 else:
                     result = effect.fn(*effect.args, **effect.kwargs)  # type: ignore[union-attr]
                     if inspect.isawaitable(result):

@@ -10,6 +10,7 @@ from memguard.engine import MemGuard
 from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph.care import GeneralCare, SqliteCare
 from memguard.integrations.langgraph.messages import MessageScreen
+from memguard.integrations.langgraph.guard_store import guard_store as guard_store
 from memguard.integrations.langgraph.operations import Operations
 from memguard.integrations.langgraph.place import place_of
 from memguard.integrations.langgraph.saver import GuardedSaver, guarded_type

@@ -1,0 +1,146 @@
+"""From a LangGraph store to its guarded twin: which table to read, which name, which guards are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+
+from memguard.care import Handle
+from memguard.context import current_source
+from memguard.decision import Decision, Disposition
+from memguard.engine import STATE, MemGuard
+from memguard.errors import QuarantinedError, RejectedError, UnsupportedError
+from memguard.events import WriteDecided
+from memguard.held import Held
+from memguard.integrations.langgraph.place import place_of
+from memguard.integrations.langgraph.store import GuardedStore, guarded_type
+from memguard.integrations.langgraph.store_care import GeneralStoreCare, SqliteStoreCare
+from memguard.integrations.langgraph.store_operations import StoreOperations
+from memguard.integrations.langgraph.store_rows import Namespace, context_of, name
+from memguard.integrations.langgraph.store_scan import AsyncSqliteTable, GeneralTable, MemoryTable, SqliteTable, Table
+from memguard.integrations.langgraph.store_writes import Screen
+from memguard.labels import Label
+from memguard.record import Record, text_of
+
+_SQLITE: dict[str, type[SqliteTable]] = {"SqliteStore": SqliteTable, "AsyncSqliteStore": AsyncSqliteTable}
+
+
+def guard_store(mg: MemGuard, store: Any, store_name: str | None, overrides: Mapping[str, Any]) -> GuardedStore:
+    """Guard a store. The store itself is unchanged.
+
+    Raises:
+        UnsupportedError: its own sweeper is running (MG147), or it embeds whole values in a way that
+            would embed the seal (MG148).
+    """
+    shipped = _shipped(store)
+    is_async = getattr(store, "_loop", None) is not None
+    _no_sweeper(store)
+    table: Table
+    if shipped in _SQLITE:
+        table = _SQLITE[shipped](store)
+    elif shipped == "InMemoryStore":
+        table = MemoryTable(store)
+    else:
+        _explicit_fields(store)
+        table = GeneralTable(store, is_async=is_async)
+    place = place_of(store)
+    operations = StoreOperations(store, table, is_async=is_async, native=shipped != "SqliteStore")
+    kind = "langgraph-async-sqlite-store" if is_async else "langgraph-sqlite-store"
+    custody = mg.custody(store, store_name, operations, kind=kind, place=place, overrides=overrides)
+    operations.custody = custody
+    if isinstance(table, MemoryTable):
+        table.custody = custody
+    if mg.screening:
+        operations.screen = _screen(mg, custody.store)
+    sweeps = shipped in _SQLITE
+    guarded = guarded_type(type(store), sweeps=sweeps, is_async=is_async)(store, operations)
+    care = SqliteStoreCare(operations, table) if isinstance(table, SqliteTable) else GeneralStoreCare(operations)
+    guarded.__dict__["_memguard"] = Handle(mg, custody, care, guarded._run, store)
+    if sweeps:
+        table.store.sweep_ttl = guarded.sweep_ttl  # type: ignore[attr-defined]  # what its sweeper calls
+    return guarded
+
+
+def _shipped(store: Any) -> str:
+    """The LangGraph store that this is, if what reads and writes its rows is LangGraph's own; else ``""``."""
+    for cls in type(store).__mro__:
+        if cls.__module__.startswith("langgraph.store.sqlite") and cls.__name__ in _SQLITE:
+            return cls.__name__ if _unchanged(type(store), cls) else ""
+        if cls is InMemoryStore:
+            return cls.__name__ if _unchanged(type(store), cls) else ""
+    return ""
+
+
+def _unchanged(actual: type, shipped: type) -> bool:
+    return all(getattr(actual, side) is getattr(shipped, side) for side in ("batch", "abatch"))
+
+
+def _no_sweeper(store: Any) -> None:
+    """A sweeper of the bare store deletes items that the head goes on counting."""
+    thread, task = getattr(store, "_ttl_sweeper_thread", None), getattr(store, "_ttl_sweeper_task", None)
+    if (thread is not None and thread.is_alive()) or (task is not None and not task.done()):
+        raise UnsupportedError(
+            "the store's own sweeper is running.",
+            code="MG147",
+            why="What it deletes behind the guard would be missed as deleted by somebody else.",
+            do="Call stop_ttl_sweeper() first, guard the store, then start_ttl_sweeper() on the guarded one.",
+        )
+
+
+def _explicit_fields(store: BaseStore) -> None:
+    config: Any = getattr(store, "index_config", None)
+    if not config:
+        return
+    fields = config.get("fields") or config.get("text_fields") or ["$"]
+    for path in [fields] if isinstance(fields, str) else fields:
+        if path in ("$", "") or path.lstrip(".").startswith("*"):
+            raise UnsupportedError(
+                f"{type(store).__name__} embeds whole values, and the seal would be embedded with them.",
+                code="MG148",
+                why="memguard knows only LangGraph's own SQLite and in-memory stores well enough to keep it out.",
+                do='Name the fields to embed: index={..., "fields": ["text"]}.',
+            )
+
+
+def _screen(mg: MemGuard, store: str) -> Screen:
+    """The write chain, as the store's operations ask for it."""
+    held = Held(mg.home / STATE, mg.keys)
+    on_hold = mg.config.policy.on_hold
+
+    def screen(namespace: Namespace, key: str, value: dict[str, Any], claims: Any) -> dict[str, Any] | None:
+        declared = current_source()
+        record = Record(text_of(value, max_items=mg.config.guards.limits.max_nodes), store, key)
+        if declared is not None:
+            record = Record(record.content, store, key, declared.source, declared.lineage)
+        if claims is not None:
+            record = Record(record.content, store, key, record.source, record.lineage, data={"claims": claims})
+        outcome = mg.screen(record)
+        decision = _stored(outcome.decision)
+        where = name(namespace, key)
+        if decision.flagged:
+            mg.events.emit(WriteDecided(store, where, decision))
+        if decision.disposition is Disposition.REJECT:
+            raise RejectedError("a guard rejected a write.", code=decision.code or None, where=where, why=decision.reason)
+        if decision.disposition is Disposition.QUARANTINE:
+            held.keep(store, context_of(namespace), key, value, decision)
+            if on_hold == "raise":
+                raise QuarantinedError(
+                    "a guard withheld a write; it is kept in the guard's home.",
+                    code=decision.code or None,
+                    where=where,
+                    why=decision.reason,
+                )
+            return None
+        return {"label": Label.of(outcome.record.provenance, decision).as_dict()}
+
+    return screen
+
+
+def _stored(decision: Decision) -> Decision:
+    """A rewritten text has no place in a value of several members: such a value is flagged instead."""
+    if decision.disposition is Disposition.REWRITE:
+        return decision.capped(Disposition.FLAG)
+    return decision

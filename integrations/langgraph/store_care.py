@@ -1,0 +1,143 @@
+"""Audit, adoption and repair of a store's rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from memguard.care import Existing
+from memguard.custody import Pair
+from memguard.effects import Call, Operation
+from memguard.errors import UnsupportedError
+from memguard.integrations.langgraph.store_operations import StoreOperations
+from memguard.integrations.langgraph.store_rows import (
+    FIELD,
+    Namespace,
+    Stored,
+    TextForm,
+    claim_of,
+    context_of,
+    disordered,
+    epoch,
+    namespace_of,
+    order_of,
+    place_of,
+    position,
+    unquoted,
+)
+from memguard.integrations.langgraph.store_scan import SqliteTable, reading
+from memguard.integrity.tag import Seal
+from memguard.integrity.verifier import Context
+
+
+class GeneralStoreCare:
+    """A store reached through its own methods: audited; adopted by reading bare and putting guarded."""
+
+    def __init__(self, operations: StoreOperations) -> None:
+        self._ops = operations
+
+    def scan(self, context: Context) -> Operation[Iterable[Any]]:
+        """See :class:`~memguard.custody.Rows`."""
+        return (yield from self._ops.scan(context))
+
+    def erase(self, context: Context, removes: Sequence[Pair] | None) -> Operation[None]:
+        """See :class:`~memguard.custody.Rows`."""
+        yield from self._ops.erase(context, removes)
+
+    def contexts(self) -> Operation[Sequence[str]]:
+        """See :class:`~memguard.care.CareRows`."""
+        return [context_of(namespace) for namespace in (yield from self._ops.table.namespaces())]
+
+    def existing(self, context: Context) -> Operation[Iterable[Existing]]:
+        """See :class:`~memguard.care.CareRows`."""
+        namespace = namespace_of(context.id)
+        return self._existing(namespace, (yield from self._ops.table.rows(namespace)))
+
+    def _existing(self, namespace: Namespace, found: Sequence[Stored]) -> Iterator[Existing]:
+        for stored in found:
+            claim, opened = claim_of(namespace, stored, self._ops.table.form, time.time())
+            yield Existing(claim, opened.content, b"", stored)
+
+    def write_seals(self, context: Context, sealed: Sequence[tuple[Existing, Seal]]) -> Operation[None]:
+        """See :class:`~memguard.care.CareRows`."""
+        raise _unsupported("adopted")
+        yield
+
+    def drop(self, context: Context, found: Sequence[Existing]) -> Operation[None]:
+        """See :class:`~memguard.care.CareRows`."""
+        raise _unsupported("repaired")
+        yield
+
+
+def _unsupported(what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"this store's rows cannot be {what} one by one.",
+        code="MG143",
+        why="memguard knows the tables of the SQLite stores; other stores are reached through their methods only.",
+        do="Copy the items into a guarded store: read them bare, put them guarded.",
+    )
+
+
+class SqliteStoreCare(GeneralStoreCare):
+    """The two tables of the SQLite stores."""
+
+    def __init__(self, operations: StoreOperations, table: SqliteTable) -> None:
+        super().__init__(operations)
+        self._table = table
+        self._form: TextForm = table.form
+
+    def _existing(self, namespace: Namespace, found: Sequence[Stored]) -> Iterator[Existing]:
+        now, last = time.time(), b""
+        for at, stored in enumerate(found):
+            claim, opened = claim_of(namespace, stored, self._form, now)
+            extra = position(at)
+            order = order_of(claim)
+            if order is not None:
+                extra = order[8:]
+                if order <= last:
+                    # An audit goes on with the next row; this one counts as one of another time.
+                    claim = claim._replace(place=claim.place + b"order", record=f"{claim.record} ({disordered('').what})")
+                last = order
+                yield Existing(claim, opened.content, extra, (stored, opened.body, opened.own))
+            elif opened.seal is not None:  # something stands where a seal should
+                yield Existing(claim, opened.content, extra, (stored, opened.body, opened.own))
+            else:
+                yield self._unsealed(namespace, stored, extra, now)
+
+    def _unsealed(self, namespace: Namespace, stored: Stored, extra: bytes, now: float) -> Existing:
+        """A row from before the guard: what a seal over it would bind."""
+        claim, _ = claim_of(namespace, stored, self._form, now)
+        with reading(claim.record):
+            value = orjson.loads(stored.value)
+            value.pop(FIELD, None)
+            content = self._form.content(value)
+        at = epoch(stored.expires or "NULL")
+        own: dict[str, Any] = {}
+        if at is not None:
+            own = {"exp": int(at), "ttl": 0.0 if stored.ttl == "NULL" else float(unquoted(stored.ttl))}
+        bound = self._form.own(own)
+        claim = claim._replace(seal=None, bound=(bound,), content=content, place=place_of(stored, bound, now))
+        return Existing(claim, content, extra, (stored, orjson.dumps(value), bound))
+
+    def write_seals(self, context: Context, sealed: Sequence[tuple[Existing, Seal]]) -> Operation[None]:
+        """See :class:`~memguard.care.CareRows`."""
+        prefix = ".".join(namespace_of(context.id))
+        statements = []
+        for item, seal in sealed:
+            stored, body, own = item.row
+            text = self._form.joined(body, own, seal.encode())
+            statements.append(("UPDATE store SET value = ? WHERE prefix = ? AND key = ?", (text, prefix, stored.key)))
+        yield Call(self._table.change, statements)
+
+    def drop(self, context: Context, found: Sequence[Existing]) -> Operation[None]:
+        """See :class:`~memguard.care.CareRows`."""
+        prefix = ".".join(namespace_of(context.id))
+        statements = []
+        for item in found:
+            key = item.row[0].key
+            statements.append(("DELETE FROM store WHERE prefix = ? AND key = ?", (prefix, key)))
+        yield Call(self._table.change, statements)
+        yield from self._table.drop_vectors(namespace_of(context.id), [item.row[0].key for item in found])
