@@ -8,6 +8,7 @@ compare every part with what the code says now; after a change of the code run
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Published results: ``memguard bench integrity --json`` and ``memguard bench overhead --json`` wrote them.
+RESULTS = ROOT / "docs" / "results"
 PART = re.compile(r"(<!-- generated: ([\w ]+) -->\n).*?(<!-- /generated -->)", re.DOTALL)
 
 
@@ -61,12 +64,13 @@ def codes() -> str:
 
 def own_cases() -> str:
     """A table of the bench's own cases."""
-    from memguard.cli.explain import pages
+    from memguard.bench.integrity.cases import CASES
 
-    rows = [
-        f"| {p.code} | {p.title} | {p.means} |" for p in pages().values() if re.fullmatch(r"X\d+", p.code)
-    ]
-    return "\n".join(["| case | title | what is done |", "|---|---|---|", *rows]) + "\n\n"
+    rows = [f"| {c.id} | {c.plain} | {c.passes} |" for c in CASES if c.id.startswith("X")]
+    return (
+        "\n".join(["| case | what the adversary did | what a refusal shows |", "|---|---|---|", *rows])
+        + "\n\n"
+    )
 
 
 def words(annotation: Any) -> str:
@@ -93,6 +97,41 @@ def shown(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else "see above"
 
 
+#: Meanings of settings that have none in the model.
+MEANINGS = {
+    "preset": "what the rest is laid over",
+    "read.purpose": "whether principal(purpose='act') withholds what is below policy.act_level",
+    "log.content": "what logs may hold of a memory",
+    "stores.NAME.kind": "kind of store, as in memguard config validate",
+    "stores.NAME.uri": "where it is, such as sqlite:agent.db",
+}
+#: Names so common that only `table.name` counts as reading the setting.
+COMMON = {"purpose", "content"}
+
+
+def effect(table: str, name: str, description: str) -> str:
+    """The meaning of a setting, and the truth where this version does nothing with it yet.
+
+    A setting counts as used where code outside of the configuration reads an attribute of its name;
+    the seat of a guard counts as used where a guard of that name is built in.
+    """
+    from memguard.registry import guards
+
+    description = description or MEANINGS.get(table + name, "")
+    if table + name == "schema":
+        return description
+    if table in ("write.", "read.", "act.") and name not in ("purpose", "max_withheld_ratio"):
+        known = name in guards
+        return description or ("mode of this guard" if known else "reserved: this version has no such guard")
+    sources = [p for folder in ("memguard", "integrations") for p in (ROOT / folder).rglob("*.py")]
+    before = re.escape(table) if name in COMMON else r"\."
+    reading = re.compile(rf"{before}{name}\b")
+    for path in sources:
+        if path.name not in ("settings.py", "config.py") and reading.search(path.read_text(encoding="utf-8")):
+            return description
+    return f"{description}; reserved: no effect in this version".lstrip("; ")
+
+
 def fields(model: type[BaseModel], path: str) -> Iterator[str]:
     """One row per setting of a model and of the tables in it."""
     for name, field in model.model_fields.items():
@@ -103,7 +142,8 @@ def fields(model: type[BaseModel], path: str) -> Iterator[str]:
             continue
         default = field.get_default(call_default_factory=True, validated_data={})
         default_text = "-" if default == {} else shown(default)
-        yield f"| `{key}` | {words(annotation)} | {default_text} | {field.description or ''} |"
+        meaning = effect(path, field.alias or name, field.description or "")
+        yield f"| `{key}` | {words(annotation)} | {default_text} | {meaning} |"
 
 
 def settings() -> str:
@@ -118,11 +158,128 @@ def settings() -> str:
     )
 
 
+def result(bench: str) -> dict[str, Any]:
+    """A published result."""
+    document: dict[str, Any] = json.loads((RESULTS / f"{bench}.json").read_text(encoding="utf-8"))
+    return document
+
+
+#: Suffix of a guarded system's name -> the words over its column.
+COLUMNS = {
+    None: "bare",
+    "": "guarded",
+    "@anchor-held": "guarded, adversary also holds the anchor",
+    ":head-beside": "head beside the store",
+    ":chain": "tags and chain",
+    ":tag": "tags only",
+}
+BASES = {
+    "langgraph-sqlite-saver": "SqliteSaver",
+    "langgraph-async-sqlite-saver": "AsyncSqliteSaver",
+    "langgraph-sqlite-store": "SqliteStore",
+}
+
+
+def measured(document: dict[str, Any]) -> str:
+    """One sentence on what was measured when, with what."""
+    versions: dict[str, str] = {}
+    for row in document["rows"]:
+        versions.update(row.get("versions") or {})
+    named = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    environment = document["environment"]
+    where = f"Python {environment['python']}, {environment['system']}"
+    return f"Measured {document['date'][:10]} ({', '.join(filter(None, [named, where]))})."
+
+
+def read_rows(document: dict[str, Any], suffixes: tuple[str | None, ...]) -> list[tuple[str, dict[str, Any]]]:
+    """The read-path rows of the known systems, each with the words over its column."""
+    found = []
+    for base, shown_as in BASES.items():
+        for suffix in suffixes:
+            name = base if suffix is None else f"{base}+memguard{suffix}"
+            for row in document["rows"]:
+                if row["sut"] == name and row["detection_point"] == "read" and row["stopped"]:
+                    found.append((f"{shown_as}, {COLUMNS[suffix]}", row))
+    return found
+
+
+def verdict_table(document: dict[str, Any], suffixes: tuple[str | None, ...], *, own: bool) -> str:
+    """Verdicts of the strict reading, one line per edit, then metric, level and what was served."""
+    columns = read_rows(document, suffixes)
+    if not columns:
+        return "Not measured yet.\n\n"
+    lines = [
+        "| what the adversary did | " + " | ".join(words for words, _ in columns) + " |",
+        "|---|" + "---|" * len(columns),
+    ]
+    for case, about in document["cases"].items():
+        verdicts = [row["cells"][case]["strict_verdict"] for _, row in columns]
+        if (case.startswith("X") and not own) or all(verdict == "N/A" for verdict in verdicts):
+            continue
+        lines.append(f"| {case}: {about['edit']} | " + " | ".join(verdicts) + " |")
+    counts = []
+    for _, row in columns:
+        rest = [
+            c["strict_verdict"]
+            for k, c in row["cells"].items()
+            if k.startswith("X") and c["verdict"] != "N/A"
+        ]
+        counts.append(f"{rest.count('ACCEPTED')} of {len(rest)}")
+    if not own:
+        lines.append("| further edits (X cases) served as genuine | " + " | ".join(counts) + " |")
+    lines.append("| level | " + " | ".join(row["strict_level"] for _, row in columns) + " |")
+    return "\n".join(lines) + f"\n\n{measured(document)}\n\n"
+
+
+def verdicts() -> str:
+    """The README's table: saver and store, bare, guarded, and with the anchor in the adversary's hands."""
+    return verdict_table(result("integrity"), (None, "", "@anchor-held"), own=False)
+
+
+def ladder() -> str:
+    """Which mechanism buys which edit."""
+    return verdict_table(result("integrity"), (None, ":tag", ":chain", ":head-beside", ""), own=False)
+
+
+def own_verdicts() -> str:
+    """T and X cases, bare and guarded."""
+    return verdict_table(result("integrity"), (None, ""), own=True)
+
+
+def overhead() -> str:
+    """The published run of the overhead bench."""
+    if not (RESULTS / "overhead.json").exists():
+        return "Not measured yet for this page: `memguard bench overhead` measures your machine.\n\n"
+    document = result("overhead")
+    lines = [
+        "| system | operation | size | history | mode | guards | bare | guarded | ratio | syncs |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in document["rows"]:
+        if row["ratio"] is None:
+            figure = f"{row['value']:,.0f} {row['unit']}" if row["value"] is not None else "-"
+            times = f"| {figure} | | "
+        else:
+            times = f"{row['bare_us']:,.0f} µs | {row['guarded_us']:,.0f} µs | {row['ratio']:.2f} "
+        syncs = "-" if row["anchor_syncs"] is None else f"{row['anchor_syncs']:g}"
+        lines.append(
+            f"| {BASES.get(row['sut'].partition('+')[0], row['sut'])} | {row['operation']} | {row['size']} |"
+            f" {row['history']} | {row['mode']} | {row['guards']} | {times}| {syncs} |"
+        )
+    first = document["rows"][0]
+    cost = f"One sync of the anchor {first['sync_us']:,.0f} µs, one bare commit {first['commit_us']:,.0f} µs."
+    return "\n".join(lines) + f"\n\n{cost} {measured(document)}\n\n"
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "help": helps,
     "codes": codes,
     "own cases": own_cases,
     "settings": settings,
+    "verdicts": verdicts,
+    "ladder": ladder,
+    "own verdicts": own_verdicts,
+    "overhead": overhead,
 }
 
 

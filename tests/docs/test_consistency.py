@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,6 +39,20 @@ def test_every_part_is_on_a_page_and_holds_something() -> None:
     for part, make in REFRESH["PARTS"].items():
         assert f"<!-- generated: {part} -->" in joined
         assert len(make().strip().splitlines()) > 3, f"{part} is an empty table"
+
+
+def test_the_published_result_is_recounted_and_of_the_versions_that_are_measured() -> None:
+    from memguard.bench.integrity.verify import verify
+
+    path = ROOT / "docs" / "results" / "integrity.json"
+    found = verify(path)
+    assert found.ok, [str(reason) for reason in found.rejections]
+    assert found.rows >= 6
+    known = tomllib.loads((ROOT / "tests" / "measured_versions.toml").read_text(encoding="utf-8"))
+    for row in REFRESH["result"]("integrity")["rows"]:
+        stated = {n: v for n, v in row["versions"].items() if n in known}
+        assert stated
+        assert stated == {n: known[n]["version"] for n in stated}, "measure again, then refresh the pages"
 
 
 def test_the_shown_help_is_what_the_command_prints() -> None:
