@@ -150,15 +150,19 @@ class LogView:
             self.intents.pop(place, None)
             seen.append(record)
         elif kind == b"I":
-            store, context, operation, generation, removes = unframe(body)
-            intent = Intent(
-                store.decode(),
-                context.decode("utf-8", "surrogatepass"),
-                operation.decode(),
-                int.from_bytes(generation, "big"),
-                _cells(removes),
-            )
-            self.intents[intent.store, intent.context] = intent
+            parts = unframe(body)
+            if not parts:
+                raise ValueError("an intent announces nothing")
+            for at in range(0, len(parts), 5):
+                store, context, operation, generation, removes = parts[at : at + 5]
+                intent = Intent(
+                    store.decode(),
+                    context.decode("utf-8", "surrogatepass"),
+                    operation.decode(),
+                    int.from_bytes(generation, "big"),
+                    _cells(removes),
+                )
+                self.intents[intent.store, intent.context] = intent
         elif kind == b"N":
             store, operation, details = unframe(body)
             self.notes.append(Note(store.decode(), operation.decode(), json.loads(details)))
@@ -217,17 +221,23 @@ class LogView:
         self.base = {"serial": serial, "reason": reason}
         return self._payload(b"B", canonical_json(self.base), sign=True)
 
-    def intent(self, intent: Intent) -> bytes:
-        """Announce an operation."""
-        body = frame(
-            intent.store.encode(),
-            intent.context.encode("utf-8", "surrogatepass"),
-            intent.operation.encode(),
-            intent.generation.to_bytes(8, "big"),
-            frame(*(g + c for g, c in intent.removes)),
-        )
-        self.intents[intent.store, intent.context] = intent
-        return self._payload(b"I", body, sign=False)
+    def intent(self, *intents: Intent) -> bytes:
+        """Announce an operation, on all of its contexts in one record: a torn write must not announce it on some.
+
+        A delete of a thread empties every namespace of it; completed for one that was announced and not for
+        another, it would take rows that the other's head still counts.
+        """
+        parts: list[bytes] = []
+        for intent in intents:
+            parts += (
+                intent.store.encode(),
+                intent.context.encode("utf-8", "surrogatepass"),
+                intent.operation.encode(),
+                intent.generation.to_bytes(8, "big"),
+                frame(*(g + c for g, c in intent.removes)),
+            )
+            self.intents[intent.store, intent.context] = intent
+        return self._payload(b"I", frame(*parts), sign=False)
 
     def head(self, record: HeadRecord) -> bytes:
         """A head and the operation that led to it, under the key its sum was made with."""
