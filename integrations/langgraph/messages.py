@@ -8,15 +8,16 @@ else from the mark that the parent checkpoint carries under its tag, so a long h
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import is_
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
 from memguard.context import current_source
-from memguard.decision import Disposition
+from memguard.decision import Decision, Disposition
 from memguard.engine import MemGuard
 from memguard.errors import RejectedError
 from memguard.events import WriteDecided
@@ -51,6 +52,8 @@ class MessageScreen:
 
     def __init__(self, mg: MemGuard, store: str) -> None:
         self._mg, self._store = mg, store
+        self._mutex = threading.Lock()
+        self._decided: OrderedDict[tuple[object, ...], Decision] = OrderedDict()
         self._last: OrderedDict[str, dict[str, tuple[list[Any], bytes]]] = OrderedDict()
 
     def known(self, context: str, checkpoint: Mapping[str, Any]) -> dict[str, Known | None]:
@@ -133,25 +136,73 @@ class MessageScreen:
             provenance = declared if own.kind in ("user", "unknown") else Provenance(own, declared.lineage)
         text = text_of(getattr(message, "content", message))
         ident = str(getattr(message, "id", "") or "")
-        record = Record(text, self._store, ident, provenance.source, provenance.lineage)
-        outcome = self._mg.screen(record)
-        decision = outcome.decision.for_state()
-        if decision.disposition is not Disposition.ALLOW:
-            self._mg.events.emit(WriteDecided(self._store, f"message {ident} of thread {thread!r}", decision))
+        decision = self._decide(Record(text, self._store, ident, provenance.source, provenance.lineage), thread)
         if decision.disposition is Disposition.REJECT:
             raise RejectedError(
-                "a guard rejected a message of this state; nothing was stored.",
+                "a guard rejected a message; this write was not stored.",
                 where=f"message {ident} of thread {thread!r}",
                 why=f"{decision.reason} ({decision.code}, by {decision.guard}).",
                 do=f"memguard explain {decision.code}; leave the message out, or declare its source.",
             )
         label = Label.of(provenance, decision)
         if declared is not None and own.kind == "assistant":
-            level = self._mg.screen(Record("", self._store, ident, declared.source, declared.lineage)).decision.trust
+            level = self._decide(Record("", self._store, ident, declared.source, declared.lineage), thread).trust
             if level is not None and level < label.trust:
                 return Label(own, level, label.decision, provenance.lineage), False
         ordinary = decision.disposition is Disposition.ALLOW and provenance.source == own and not provenance.lineage
         return label, ordinary
+
+    def _decide(self, record: Record, thread: str) -> Decision:
+        """What the chain says, asked once for what is about to pass several times: a message is input or a
+        task's write first, and part of the state a moment later."""
+        key = (thread, digest_of(record.content), str(record.source), record.lineage)
+        with self._mutex:  # LangGraph puts states and writes from several threads
+            decision = self._decided.pop(key, None)
+            if decision is None:
+                decision = self._mg.screen(record).decision.for_state()
+                if decision.disposition is not Disposition.ALLOW:
+                    where = f"message {record.key} of thread {thread!r}"
+                    self._mg.events.emit(WriteDecided(self._store, where, decision))
+            self._decided[key] = decision
+            while len(self._decided) > KEPT:
+                self._decided.popitem(last=False)
+        return decision
+
+    def admit(self, thread: str, value: Any) -> None:
+        """Screen the messages of an input or of a task's write, before anything of it is stored.
+
+        Raises:
+            RejectedError: a guard rejects one.
+        """
+        for message in _messages(value):
+            self._screen(message, thread)
+
+
+class _Said:
+    """A message that is not one yet: a (role, text) pair or a mapping of an input."""
+
+    def __init__(self, role: str, content: Any, name: str = "") -> None:
+        self.type = {"user": "human", "assistant": "ai"}.get(role, role)
+        self.content, self.name, self.id = content, name, ""
+
+
+def _messages(value: Any) -> Iterator[Any]:
+    """The messages in a value, as LangGraph will understand it: itself, in a list, or under a state's keys."""
+    if isinstance(value, BaseMessage):
+        yield value
+    elif isinstance(value, Mapping):
+        if "content" in value:
+            yield _Said(str(value.get("role", value.get("type", ""))), value["content"], str(value.get("name", "")))
+        else:
+            for item in value.values():
+                if isinstance(item, list | BaseMessage):
+                    yield from _messages(item)
+    elif isinstance(value, list):
+        for item in value:
+            if isinstance(item, BaseMessage | Mapping):
+                yield from _messages(item)
+            elif isinstance(item, tuple | list) and len(item) == 2 and all(isinstance(part, str) for part in item):
+                yield _Said(item[0], item[1])
 
 
 def _covered(value: Sequence[Any], mark: Any) -> Known:

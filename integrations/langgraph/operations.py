@@ -41,6 +41,10 @@ class Screen(Protocol):
         """Screen what is new."""
         ...
 
+    def admit(self, thread: str, value: Any) -> None:
+        """Screen an input or a task's write before it is stored."""
+        ...
+
 
 class Operations:
     """The operations of one guarded saver.
@@ -321,6 +325,7 @@ class Operations:
         """Have the new messages of a checkpoint screened; what is to be bound about them."""
         assert self.screen is not None
         context = rows.context_of(thread, namespace)
+        self.screen.admit(thread, checkpoint["channel_values"].get("__start__"))
         known = self.screen.known(context, checkpoint)
         mark: Any = {}
         if parent and None in known.values():
@@ -374,6 +379,8 @@ class Operations:
         thread, namespace = _place(config)
         key = str(config["configurable"]["checkpoint_id"])
         group, record = pack_key(key), rows.name(thread, namespace, key)
+        for _, value in writes if self.screen is not None else ():
+            self.screen.admit(thread, value)
         typed = [(channel, *self._serde.dumps_typed(value)) for channel, value in writes]
         made = [(channel, kind, bytes(data)) for channel, kind, data in typed]  # a bytearray could still change
         handed: list[tuple[str, Any]] = []
