@@ -28,7 +28,7 @@ from memguard.integrity.verifier import Claim, Context, Observation
 from memguard.ledger.chain import link
 from memguard.ports import KeyRing, LedgerEntry
 from memguard.settings import Integrity
-from memguard.slot import decode, encode
+from memguard.slot import NOTHING_NOTED, decode, encode
 
 T = TypeVar("T")
 Pair = tuple[bytes, bytes]
@@ -122,7 +122,6 @@ class Custody:
         self._contexts: dict[str, Context] = {}
         self.anchored = settings.level == "head"
         self._slot, self._noted, self._note_key = slot, b"", keys.subkey("intent")
-        self._written = b""
         self._unsynced = 0
         self._flusher = Flusher(self.flush, settings.lag_ms / 1000)
         if self.anchored:
@@ -380,7 +379,6 @@ class Custody:
         note = encode(items, self._note_key)
         self._noted = b""  # until the operation is done, the note is news to whoever reads it
         self._slot.write(note)
-        self._written = note
 
     def _commit(self, live: Sequence[tuple[Context, Change]]) -> Operation[None]:
         records: list[HeadRecord] = []
@@ -404,7 +402,9 @@ class Custody:
                 self.log.write(records, sync=False, expect=expect)
                 self._unsynced += 1
                 self._flusher.poke()
-        self._noted = self._written
+        # Taken back, so that after a clean end an anchor that is one operation older explains nothing.
+        self._slot.write(NOTHING_NOTED)
+        self._noted = NOTHING_NOTED
         for (context, _), record in zip(live, records, strict=True):
             context.adopt(record.head, context.index)
 

@@ -22,6 +22,8 @@ from memguard.integrity.logview import Intent
 
 _MAGIC = b"MGI1"
 _MAC = 16
+#: Stands there while nothing is being written: no length, no MAC, no intents.
+NOTHING_NOTED = b"MGI0\x00\x00\x00\x00"
 #: Longest note that is read back.
 LIMIT = 1 << 20
 
