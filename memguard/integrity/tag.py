@@ -82,7 +82,11 @@ def parse(text: object, record: str) -> Seal:
         )
     try:
         kid, _, body = text[len(PREFIX) :].partition(".")
-        raw = a2b_base64(body + "=" * (-len(body) % 4), strict_mode=True)
+        over = len(body) % 4
+        raw = a2b_base64(body + "=" * (-over % 4), strict_mode=True)
+        # One spelling only: padding may stand there, and the last character has bits that say nothing.
+        if body[-1:] == "=" or (over and b2a_base64(raw, newline=False).rstrip(b"=") != body.encode()):
+            raise malformed(record)
         return Seal(kid, *_FIXED.unpack_from(raw), raw[_FIXED.size :])
     except (Error, ValueError, struct.error):
         raise malformed(record) from None
