@@ -1,4 +1,4 @@
-"""Two prices of the machine that every ratio depends on: one sync of the anchor's volume, one bare commit.
+"""The prices of the machine that every ratio depends on: one sync of the anchor's volume, one bare commit, one HMAC.
 
 Where a sync costs s and the bare commit b, a strict put cannot be cheaper than about 1 + s/b of a bare one, so
 both are printed beside the ratios: without them a ratio says nothing about another machine.
@@ -31,6 +31,17 @@ def sync_us(folder: Path, n: int = 50) -> float:
     finally:
         os.close(handle)
         path.unlink()
+
+
+def hmac_us(n: int = 2000) -> float:
+    """Median microseconds of one HMAC-SHA256 over 200 bytes: how fast this machine is at this moment.
+
+    About 1.7 on a quiet machine of 2026; several times that means that something else runs here.
+    """
+    import hmac
+
+    key, message = b"k" * 32, b"m" * 200
+    return median_us(lambda _: hmac.digest(key, message, "sha256"), n)
 
 
 def commit_us(folder: Path, n: int = 50) -> float:

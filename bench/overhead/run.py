@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memguard.bench.overhead import targets
-from memguard.bench.overhead.cost import commit_us, sync_us
+from memguard.bench.overhead.cost import commit_us, hmac_us, sync_us
 from memguard.bench.overhead.graph import turns
 from memguard.bench.overhead.guarding import Guarding
 from memguard.bench.overhead.rows import Row
@@ -66,12 +66,12 @@ class Plan:
                 for mode, guards in _SETTINGS
             ),
             list_sizes=("1 msg", "50 msg"),
-            n=40,
-            n_slow=6,
+            n=30,
+            n_slow=4,
             items=10_000,
-            verify_rows=(("1 msg", 3_000), ("50 msg", 500)),
-            memory_rows=3_000,
-            history=(100, 2_000),
+            verify_rows=(("1 msg", 3_000), ("50 msg", 400)),
+            memory_rows=2_000,
+            history=(100, 1_500),
         )
 
 
@@ -82,6 +82,7 @@ Progress = Callable[[str], None]
 class _Prices:
     sync_us: float
     commit_us: float
+    hmac_us: float
 
 
 def _row(
@@ -113,6 +114,7 @@ def _row(
         anchor_syncs=syncs,
         sync_us=prices.sync_us,
         commit_us=prices.commit_us,
+        hmac_us=prices.hmac_us,
         target=targets.ratio_target(operation, size, mode, guards),
     )
 
@@ -214,6 +216,7 @@ def scale_rows(plan: Plan, folder: Path, prices: _Prices, say: Progress) -> Iter
             target=targets.Target(targets.FIRST_VERIFICATION, at_most=False) if SIZES[size] <= 50 else None,
             sync_us=prices.sync_us,
             commit_us=prices.commit_us,
+            hmac_us=prices.hmac_us,
         )
     say(f"memory of {plan.memory_rows} tracked records")
     yield Row(
@@ -226,6 +229,7 @@ def scale_rows(plan: Plan, folder: Path, prices: _Prices, say: Progress) -> Iter
         target=targets.Target(targets.MEMORY_MB),
         sync_us=prices.sync_us,
         commit_us=prices.commit_us,
+        hmac_us=prices.hmac_us,
     )
     short, long = plan.history
     say(f"history of {long} against {short}")
@@ -242,6 +246,7 @@ def scale_rows(plan: Plan, folder: Path, prices: _Prices, say: Progress) -> Iter
             target=targets.Target(targets.HISTORY),
             sync_us=prices.sync_us,
             commit_us=prices.commit_us,
+            hmac_us=prices.hmac_us,
         )
 
 
@@ -251,7 +256,7 @@ def measure(
     """Everything of ``plan`` for ``suts``, in ``folder`` (which must be empty and on the volume to be measured)."""
     folder.mkdir(parents=True, exist_ok=True)
     say("cost of one sync and one commit")
-    prices = _Prices(sync_us(folder), commit_us(folder))
+    prices = _Prices(sync_us(folder), commit_us(folder), hmac_us())
     rows: list[Row] = []
     if SAVER in suts:
         rows += saver_rows(plan, folder, prices, say)

@@ -79,12 +79,13 @@ class SaverPair:
         """Checkpoints made so far."""
         return len(self._made)
 
-    def fill(self, n: int) -> None:
-        """Give both threads ``n`` more checkpoints, untimed."""
+    def fill(self, n: int, *, bare: bool = True) -> None:
+        """Give the threads ``n`` more checkpoints, untimed; ``bare=False`` leaves the bare one as it is."""
         start = len(self._made)
         for index in range(start, start + n):
             checkpoint = self._checkpoint(index)
-            self.bare.put(checkpoint, index)
+            if bare:
+                self.bare.put(checkpoint, index)
             self.guarded.put(checkpoint, index)
             self._made[index] = {}  # both have it; long histories need not stay in memory
 

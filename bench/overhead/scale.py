@@ -41,7 +41,7 @@ def _reopened(pair: SaverPair) -> Side:
 def first_verification(folder: Path, size: int, rows: int) -> Verification:
     """Fill a thread with ``rows`` checkpoints of ``size`` messages, open it anew and time the first read."""
     with saver_pair(folder, size, sync="lag") as pair:
-        pair.fill(rows)
+        pair.fill(rows, bare=False)
         best = float("inf")
         for _ in range(3):  # the best of three: this is a rate, and only interruptions make it slower
             side = _reopened(pair)
@@ -61,7 +61,7 @@ def index_megabytes(folder: Path, rows: int) -> float:
     Python's own allocations (tracemalloc), measured on ``rows`` checkpoints in one thread and scaled.
     """
     with saver_pair(folder, 1, sync="lag") as pair:
-        pair.fill(rows)
+        pair.fill(rows, bare=False)
         side = _reopened(pair)
         gc.collect()
         tracemalloc.start()
@@ -86,8 +86,8 @@ def history_growth(folder: Path, short: int, long: int, n: int) -> list[tuple[st
         saver_pair(folder / "short", 1, sync="lag") as few,
         saver_pair(folder / "long", 1, sync="lag") as many,
     ):
-        few.fill(short)
-        many.fill(long)
+        few.fill(short, bare=False)
+        many.fill(long, bare=False)
         puts = (few.puts(n + 3)[1], many.puts(n + 3)[1])
         gets = (few.gets()[1], many.gets()[1])
         return [

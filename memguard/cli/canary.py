@@ -90,7 +90,7 @@ def prove(kind: StoreKind, path: Path, *, preset: str, policy: dict[str, Any]) -
             )
             return
         yield _served("a genuine record is served", served, token)
-        yield _served("and by the asynchronous twin", aserved, token)
+        yield _served("and served by the asynchronous twin", aserved, token)
         if not canary.tamper(copy.uri, _TRUE, _FALSE):
             yield Check(
                 FAIL,
@@ -106,7 +106,7 @@ def prove(kind: StoreKind, path: Path, *, preset: str, policy: dict[str, Any]) -
 
         mode = str(policy["integrity"]["mode"])
         yield _refused("an edited record is refused", read, mode)
-        yield _refused("and by the asynchronous twin", lambda: asyncio.run(copy.aread(canary)), mode)
+        yield _refused("and refused by the asynchronous twin", lambda: asyncio.run(copy.aread(canary)), mode)
 
 
 @contextmanager

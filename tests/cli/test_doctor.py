@@ -27,7 +27,7 @@ def test_a_healthy_program(project, run, data) -> None:
         f"{label}: commits are durable",
     ):
         assert found[check] == "PASS", check
-    assert sum("asynchronous" in check for check in found) >= 1
+    assert sum("asynchronous" in check for check in found) == 2
     assert "FAIL" not in found.values()
     after = project.state()
     changed = {name for name in after if after[name] != before.get(name)}
@@ -40,6 +40,27 @@ def test_a_configured_store(project, run, data) -> None:
     found = results(data(result))
     assert found["checkpoints: an edited record is refused"] == "PASS"
     assert found["checkpoints: the program guards it"] == "SKIP", "who opened it itself cannot know"
+
+
+@pytest.mark.parametrize("kind", ["langgraph-async-sqlite-saver"])
+def test_an_asynchronous_kind_is_tried_by_its_own_type(project, run, data, kind, monkeypatch) -> None:
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+    made: list[object] = []
+    init = AsyncSqliteSaver.__init__
+    monkeypatch.setattr(
+        AsyncSqliteSaver, "__init__", lambda self, *a, **k: (made.append(self), init(self, *a, **k))[1]
+    )
+    path = project.home / "memguard.toml"
+    path.write_text(path.read_text().replace("langgraph-sqlite-saver", kind))
+    assert run("config", "seal", "--apply").exit_code == 0
+    result = run("doctor", "--format", "json")
+    assert result.exit_code == 0, result.stdout
+    found = results(data(result))
+    assert found["checkpoints: and served by the asynchronous twin"] == "PASS"
+    assert found["checkpoints: and refused by the asynchronous twin"] == "PASS"
+    assert found["checkpoints: an edited record is refused"] == "PASS"
+    assert len(made) == 2, "one genuine and one edited read through AsyncSqliteSaver itself"
 
 
 def test_a_program_that_is_not_guarded_fails(project, run, data) -> None:
