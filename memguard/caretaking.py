@@ -152,7 +152,7 @@ class Caretaker:
             generation=max(context.head.generation + 1, seen.top),
             fence=context.head.fence + (operation != "adopt"),
             boot=self._custody.boot,
-            count=seen.index.cells,
+            cells=seen.index.cells,
             total=current,
             latest=latest_of(seen.index),
             horizon=context.head.horizon,

@@ -274,7 +274,7 @@ class Custody:
             generation=generation,
             fence=context.head.fence + 1,
             boot=self.boot,
-            count=seen.index.cells,
+            cells=seen.index.cells,
             total=self.recounted(context, seen.index),
             latest=latest_of(seen.index),
         )
@@ -289,7 +289,7 @@ class Custody:
             _unbroken(context, seen)
         top, count, total = seen.top, seen.index.cells, seen.total
         latest = latest_of(seen.index)
-        context.adopt(context.head._replace(generation=top, count=count, total=total, latest=latest), seen.index)
+        context.adopt(context.head._replace(generation=top, cells=count, total=total, latest=latest), seen.index)
 
     def _take_flawed(self, context: Context, error: IntegrityError) -> Operation[None]:
         """Report mode: go on with the rows that check out, and say on every read that it is wrong."""
@@ -578,7 +578,7 @@ def _advance(context: Context, change: Change, boot: bytes) -> Head:
     return head._replace(
         generation=head.generation + 1,
         boot=boot,
-        count=index.cells,
+        cells=index.cells,
         total=total % MODULUS,
         latest=latest,
         horizon=horizon,

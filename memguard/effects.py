@@ -81,7 +81,7 @@ def drive(operation: Operation[T]) -> T:
         while True:
             try:
                 if effect.__class__ is Acquire:
-                    _take(effect)  # type: ignore[arg-type]
+                    _take(effect)
                     result = None
                 else:
                     result = effect.fn(*effect.args, **effect.kwargs)  # type: ignore[union-attr]
@@ -122,12 +122,12 @@ async def adrive(operation: Operation[T]) -> T:
         while True:
             try:
                 if effect.__class__ is Acquire:
-                    await _atake(effect)  # type: ignore[arg-type]
+                    await _atake(effect)
                     result = None
                 elif effect.__class__ is Block:
-                    result = await asyncio.to_thread(effect.fn, *effect.args, **effect.kwargs)  # type: ignore[union-attr]
+                    result = await asyncio.to_thread(effect.fn, *effect.args, **effect.kwargs)
                 elif effect.__class__ is Twin:
-                    result = await effect.twin(*effect.args, **effect.kwargs)  # type: ignore[union-attr]
+                    result = await effect.twin(*effect.args, **effect.kwargs)
                 else:
                     result = effect.fn(*effect.args, **effect.kwargs)  # type: ignore[union-attr]
                     if inspect.isawaitable(result):

@@ -61,7 +61,7 @@ class SqliteCare:
 
     def write_seals(self, context: Context, sealed: Sequence[tuple[Existing, Seal]]) -> Operation[None]:
         """See :class:`~memguard.care.CareRows`."""
-        statements = []
+        statements: list[tuple[str, tuple[Any, ...]]] = []
         for item, seal in sealed:
             table, rowid, old = item.row
             if table == "checkpoints":

@@ -27,7 +27,7 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
     """
     kind = _sqlite_kind(saver)
     is_async = _is_async(saver)
-    scan = _SQLITE[kind]() if kind else GeneralScan(is_async)
+    scan: SqliteScan | GeneralScan = _SQLITE[kind]() if kind else GeneralScan(is_async)
     place = place_of(saver)
     try:
         operations = Operations(
@@ -51,7 +51,7 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
     if mg.screening:
         operations.screen = MessageScreen(mg, custody.store)
     guarded = guarded_type(type(saver))(saver, operations)
-    care = SqliteCare(operations, scan) if kind else GeneralCare(operations, scan)
+    care = SqliteCare(operations, scan) if isinstance(scan, SqliteScan) else GeneralCare(operations, scan)
     return mg.attach(guarded, Handle(mg, custody, care, guarded._run, saver))
 
 

@@ -44,8 +44,8 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
         self.serde = inner.serde
 
     # isinstance(guarded, SqliteSaver) holds, as tools expect of a drop-in; type() stays the truth.
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return type(self.inner)
 
     def __copy__(self) -> GuardedSaver:

@@ -156,7 +156,7 @@ class AsyncSqliteScan(SqliteScan):
         async with self._saver.lock, self._saver.conn.execute(sql, values) as cursor:
             return list(await cursor.fetchall())
 
-    async def change(self, statements: Sequence[tuple[str, tuple[Any, ...]]]) -> None:  # type: ignore[override]
+    async def change(self, statements: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
         await self._saver.setup()
         async with self._saver.lock:
             for sql, values in statements:

@@ -91,7 +91,7 @@ def show(session: Session) -> Report:
             {
                 "store": name,
                 "contexts": len(heads := state.heads_of(name)),
-                "records": sum(head.count for head in heads),
+                "records": sum(head.cells for head in heads),
                 "operations": sum(head.generation for head in heads),
             }
             for name in state.stores()

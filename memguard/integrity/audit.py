@@ -89,7 +89,7 @@ def extra(context: Context, examined: Examination) -> list[Row]:
     """
     rows = [row for _, row in examined.good]
     terms = {id(row): context.term(row.group, row.cell) for row in rows}
-    surplus = examined.seen.index.cells - context.head.count
+    surplus = examined.seen.index.cells - context.head.cells
     for ahead in ([], examined.seen.newer):
         rest = (examined.seen.total - context.head.total - sum(terms[id(r)] for r in ahead)) % MODULUS
         left = surplus - len(ahead)

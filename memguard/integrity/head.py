@@ -33,7 +33,7 @@ class Head(NamedTuple):
         generation: operations so far; 0 before the first.
         fence: raised at every recovery, so that a write from before it is dead for ever.
         boot: 16 bytes naming the boot of the machine that wrote it.
-        count: cells in the context.
+        cells: rows in the context.
         total: sum of the cells' keyed hashes modulo 2^256 (never written unmasked).
         latest: record key of the newest record, or empty.
         horizon: newest record key that was ever deleted, or empty.
@@ -44,7 +44,7 @@ class Head(NamedTuple):
     generation: int = 0
     fence: int = 1
     boot: bytes = bytes(BOOT)
-    count: int = 0
+    cells: int = 0
     total: int = 0
     latest: bytes = b""
     horizon: bytes = b""
@@ -59,7 +59,7 @@ class Head(NamedTuple):
         masked = ((self.total + self._mask(key)) % MODULUS).to_bytes(32, "big")
         return frame(
             self.context.encode("utf-8", "surrogatepass"),
-            _FIXED.pack(self.generation, self.fence, self.count, self.boot, masked, self.chain),
+            _FIXED.pack(self.generation, self.fence, self.cells, self.boot, masked, self.chain),
             self.latest,
             self.horizon,
         )
@@ -73,11 +73,11 @@ class Head(NamedTuple):
         """
         context, fixed, latest, horizon = unframe(data)
         try:
-            generation, fence, count, boot, masked, chain = _FIXED.unpack(fixed)
+            generation, fence, cells, boot, masked, chain = _FIXED.unpack(fixed)
         except struct.error as error:
             raise ValueError(str(error)) from None
         name = context.decode("utf-8", "surrogatepass")
-        head = cls(name, generation, fence, boot, count, 0, latest, horizon, chain)
+        head = cls(name, generation, fence, boot, cells, 0, latest, horizon, chain)
         return head._replace(total=(int.from_bytes(masked, "big") - head._mask(key)) % MODULUS)
 
     @property

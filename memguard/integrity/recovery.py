@@ -108,7 +108,7 @@ def _rest_adds_up(context: Context, seen: Observation, removed: list[tuple[bytes
     rest += sum(context.term(group, cell) for group, cell in removed)
     count = seen.index.cells - len(seen.newer) + len(removed)
     replaced = newest_replaced(seen.newer)
-    missing = context.head.count - count
+    missing = context.head.cells - count
     if missing < 0 or missing > len(replaced) or (missing != len(replaced) and len(replaced) > MAX_REPLACED):
         return False
     terms = [context.term(group, cell) for group, cell in replaced]

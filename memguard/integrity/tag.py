@@ -87,7 +87,8 @@ def parse(text: object, record: str) -> Seal:
         # One spelling only: padding may stand there, and the last character has bits that say nothing.
         if body[-1:] == "=" or (over and b2a_base64(raw, newline=False).rstrip(b"=") != body.encode()):
             raise malformed(record)
-        return Seal(kid, *_FIXED.unpack_from(raw), raw[_FIXED.size :])
+        generation, fence, size, prev, replaced, content, tag = _FIXED.unpack_from(raw)
+        return Seal(kid, generation, fence, size, prev, replaced, content, tag, raw[_FIXED.size :])
     except (Error, ValueError, struct.error):
         raise malformed(record) from None
 

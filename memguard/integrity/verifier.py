@@ -168,7 +168,7 @@ class Context:
 
     def matches(self, seen: Observation) -> bool:
         """Whether count and sum are the head's."""
-        return seen.index.cells == self.head.count and seen.total == self.head.total
+        return seen.index.cells == self.head.cells and seen.total == self.head.total
 
     def adopt(self, head: Head, index: Index, kid: str | None = None) -> None:
         """Make this head and index the truth."""
@@ -211,7 +211,7 @@ def mismatch(seen: bytes, known: bytes, record: str) -> IntegrityError:
 
 def incomplete(context: Context, seen: Observation) -> IntegrityError:
     """The error for a context whose rows do not add up to its head."""
-    have, want = seen.index.cells, context.head.count
+    have, want = seen.index.cells, context.head.cells
     where = f"{context.store} {context.id}"
     if have < want:
         return RollbackError(
