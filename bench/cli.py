@@ -91,7 +91,7 @@ def _form(document: Mapping[str, Any], form: str) -> str:
     "--seed", type=int, default=0, show_default=True, help="Number from which the seeded records follow."
 )
 @click.option("--alive", is_flag=True, help="Add a row with the edit made under the running process.")
-@click.option("--jobs", type=int, default=None, help="Worker processes. Default: one per processor.")
+@click.option("--jobs", type=int, default=None, help="Worker processes. Default: one more than processors.")
 @click.option(
     "--fail-on",
     type=click.Choice(["accepted", "audit", "none"]),

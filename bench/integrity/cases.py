@@ -9,11 +9,14 @@ from memguard.bench.integrity import landed
 from memguard.bench.integrity.catalogue import DRAFT_CASES, Case
 from memguard.bench.integrity.edits.scene import VIEW_WAITS
 
+#: Cases that are read over all contexts at once.
+_WIDE = (("sqlite-saver", ("everywhere",)), ("sqlite-store", ("everywhere", "namespaces")))
+
 OWN_CASES: tuple[Case, ...] = (
     Case(
         "X01",
         "newest record, newest read only",
-        "changed the newest record; only the newest is read",
+        "changed the newest record; only that is read",
         "the path that a resuming agent takes is checked by itself",
         landed.one_changed("A", {"content"}, newest=True),
         paths=(("sqlite-saver", ("head",)), ("sqlite-store", ("get",))),
@@ -36,14 +39,14 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X04",
         "resume forged",
-        "added a pending answer, as if a human had approved",
+        "added an answer, as if a human had approved",
         "nobody but the program can answer an interrupt",
         landed.added("A", table="writes"),
     ),
     Case(
         "X05",
         "pending writes dropped",
-        "deleted the pending writes of the newest record",
+        "deleted the newest record's pending writes",
         "missing pending writes are noticed",
         landed.only("A", "writes", gone=True),
     ),
@@ -90,7 +93,7 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X11",
         "truncated, then written to",
-        "deleted the newest record; then the agent wrote on",
+        "deleted the newest record; the agent wrote on",
         "a genuine write does not launder a truncation",
         landed.removed("A", "newest"),
         after=("write:A",),
@@ -98,7 +101,7 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X12",
         "rolled back, then written to",
-        "put an older copy back; then the agent wrote on",
+        "put an older copy back; the agent wrote on",
         "a genuine write does not launder a rollback",
         landed.rolled_back(),
         before=("copy", "write:A"),
@@ -107,7 +110,7 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X13",
         "rolled back, then the same written again",
-        "put an older copy back; the lost record was written again",
+        "put an older copy back; the same came again",
         "a rollback is noticed even when the same write follows",
         landed.rolled_back(),
         before=("copy", "write:A"),
@@ -139,7 +142,7 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X17",
         "all tags stripped",
-        "changed a record and removed every tag of the context",
+        "changed a record, removed all of its owner's tags",
         "a context without tags is not taken for an old one",
         landed.only("A"),
     ),
@@ -160,7 +163,7 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X20",
         "record that runs code",
-        "put a record in that runs code when it is decoded",
+        "put a record in that runs code when decoded",
         "bytes are checked before they are decoded",
         landed.one_changed("A", {"content"}, newest=True),
     ),
@@ -188,7 +191,7 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X24",
         "expiry injected",
-        "gave a record an expiry in the past; the sweep ran",
+        "gave a record an expiry in the past; it was swept",
         "an expiry that nobody set does not delete",
         landed.one_changed("A", {"meta"}),
         after=("sweep",),
@@ -224,14 +227,14 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X29",
         "reordered under the old seals",
-        "let two records change places; the seals stayed",
+        "let two records change places under their seals",
         "a seal is bound to the record, not to the place alone",
         landed.exchanged("A"),
     ),
     Case(
         "X30",
         "replayed under the victim's seal",
-        "copied another user's record under the victim's seal",
+        "copied a foreign record under the victim's seal",
         "a seal is bound to the record, not to the owner alone",
         landed.replayed("B", "A"),
         contexts=("B",),
@@ -239,14 +242,14 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X31",
         "old record under the newest seal",
-        "copied an old record under the newest one's seal",
+        "copied an old record under the newest's seal",
         "a seal is bound to the record, not to the time alone",
         landed.replayed("A", "A"),
     ),
     Case(
         "X32",
         "older version of one record",
-        "put a replaced version back, with its own valid seal",
+        "put a replaced version back, its seal valid",
         "a valid seal does not make an old version current",
         landed.only("A"),
         before=("copy", "replace:A"),
@@ -254,14 +257,14 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X33",
         "guard switched off in its file",
-        "set the guard's configuration to off, changed a record",
+        "switched the guard off in its file, changed text",
         "the configuration is authenticated",
         landed.also(landed.one_changed("A", {"content"}), "home/"),
     ),
     Case(
         "X34",
         "guard's memory removed",
-        "removed the guard's state, put deleted rows back",
+        "removed the guard's state, put old rows back",
         "the guard's own state is not trusted for being there",
         landed.also(landed.resurrected("A"), "home/"),
         before=("copy", "delete:A"),
@@ -298,7 +301,7 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X39",
         "trigger planted",
-        "planted a trigger that rewrites what is written next",
+        "planted a trigger that rewrites the next write",
         "what was stored is compared with what was written",
         landed.schema_only(),
         after=("write:A",),
@@ -306,7 +309,7 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X40",
         "member that stands twice",
-        "wrote a member twice, so that filter and reader differ",
+        "wrote a member twice: filter and reader differ",
         "a filtered list is complete, whatever the filter sees",
         landed.one_changed("A", {"content", "meta"}),
     ),
@@ -320,7 +323,7 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X42",
         "record added to another owner",
-        "added one user's record to another user's context",
+        "added one user's record to another user's",
         "a record is bound to its owner",
         landed.added("B", copy_of="A"),
         contexts=("B",),
@@ -335,7 +338,7 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X44",
         "guard's memory rolled back",
-        "put the guard's older state and the deleted rows back",
+        "put the guard's older state and old rows back",
         "the guard's own state is not trusted for being genuine",
         landed.also(landed.resurrected("A"), "home/"),
         before=("copy", "delete:A"),
@@ -343,14 +346,14 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X45",
         "view in place of the table",
-        "put a view that hides a record in the table's place",
+        "put a view that hides a record over the table",
         "what the store's own queries answer is what is checked",
         landed.hidden("A"),
     ),
     Case(
         "X46",
         "view that waits",
-        "planted a view that hides a record some seconds later",
+        "planted a view that hides a record later on",
         "a check at the first reading is not outwaited",
         landed.replaced_by_view("A"),
         after=("touch:A", f"wait:{VIEW_WAITS + 0.5}"),
@@ -358,7 +361,7 @@ OWN_CASES: tuple[Case, ...] = (
     Case(
         "X47",
         "trigger that swallows",
-        "planted a trigger that swallows what is written next",
+        "planted a trigger that swallows the next write",
         "a write that did not arrive is noticed",
         landed.schema_only(),
         after=("write:A",),
@@ -369,6 +372,22 @@ OWN_CASES: tuple[Case, ...] = (
         "rebuilt an index so that it forgets a record",
         "what the store's own queries answer is what is checked",
         landed.same_rows,
+    ),
+    Case(
+        "X49",
+        "owner that never was",
+        "added a record under an owner that never was",
+        "a context that the guard does not know is not a new one",
+        landed.added("C", authored=True),
+        paths=_WIDE,
+    ),
+    Case(
+        "X50",
+        "context emptied, seen from above",
+        "deleted one user's records; all users are listed",
+        "a list over all contexts knows which contexts there are",
+        landed.only("A", gone=True),
+        paths=_WIDE,
     ),
 )
 

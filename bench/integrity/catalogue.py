@@ -99,14 +99,14 @@ DRAFT_CASES: tuple[Case, ...] = (
     Case(
         "T8",
         "metadata tamper",
-        "changed owner, role, source or time, not the text",
+        "changed owner, role, source or time, not text",
         "what stands beside a record is bound to it",
         landed.one_changed("A", {"meta"}),
     ),
     Case(
         "T9",
         "whole-store rollback",
-        "put an older copy of everything they hold back",
+        "put an older copy of all they hold back",
         "the store's head is kept where it cannot be rolled back",
         landed.rolled_back(),
         before=("copy", "write:A"),

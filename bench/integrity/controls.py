@@ -39,7 +39,8 @@ def _all_served(sut: Sut, lab_view: Any, extras: Any, point: str) -> str | None:
         return f"the audit of a clean store has {len(findings)} findings" if findings else None
     for context in seeding.CONTEXTS:
         mine = [r for r in extras if r.context == context]
-        for seen in read(sut, context, lab_view[context], mine, None):
+        wide = sut.wide_paths() if not extras else ()
+        for seen in read(sut, context, lab_view[context], mine, (*sut.paths(), *wide)):
             if seen["outcome"] == "raised":
                 return f"{context} {seen['path']}: {seen['error']} {seen['code']}".strip()
             if not seen["same"]:
@@ -64,7 +65,8 @@ def _seeded_as_written(lab: Lab) -> str | None:
         written = lab.records[context]
         if len(written) < 5:
             return "fewer than five records were seeded in a context"
-        for path, items in lab.genuine[context].items():
+        for path in sut.paths():
+            items = lab.genuine[context][path]
             by_key = {item.key: item for item in items}
             for record in written:
                 item = by_key.get(sut.key(record))

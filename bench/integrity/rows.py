@@ -24,8 +24,8 @@ from memguard.bench.suts.protocol import ANCHOR, HOME, STORE, Sut
 SCHEMA = "memguard.bench/1"
 BENCH = "integrity"
 _WORDS = {
-    STORE: "the store, every file and sidecar",
-    HOME: "the guard's own folder",
+    STORE: "the store with its sidecars",
+    HOME: "the guard's folder",
     ANCHOR: "the anchor",
 }
 

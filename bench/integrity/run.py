@@ -29,15 +29,19 @@ def _quiet(_: str) -> None:
     return None
 
 
-def points(guarded: bool, alive: bool) -> tuple[str, ...]:
-    """The rows of one SUT: ``read``, ``audit`` where there is an audit, ``alive`` on request."""
-    return ("read", *(("audit",) if guarded else ()), *(("alive",) if alive else ()))
+def points(name: str, alive: bool) -> tuple[str, ...]:
+    """The rows of one SUT: ``read``, ``audit`` where there is an audit, ``alive`` on request.
+
+    The rungs of the ladder are there to show what each mechanism adds at read; they have no audit row.
+    """
+    spec = names.parse(name)
+    return ("read", *(("audit",) if spec.guarded and not spec.rung else ()), *(("alive",) if alive else ()))
 
 
 def cell_ids(name: str, alive: bool) -> list[str]:
     """Every cell of one SUT's rows, in the order in which they are run."""
     found = [f"{name}|about"]
-    for point in points(names.parse(name).guarded, alive):
+    for point in points(name, alive):
         found += [f"{name}|{point}|{case}" for case in (*CONTROLS, *BY_ID)]
     return found
 
@@ -108,7 +112,8 @@ def run_all(
 ) -> None:
     """Measure every SUT. KeyboardInterrupt goes through, with the finished cells kept."""
     say = _quiet if quiet else _say_stderr
-    workers = min(jobs or os.cpu_count() or 1, len(suts))
+    # One more than processors: a worker often waits, for the clock of a store or for a view of X46.
+    workers = min(jobs or (os.cpu_count() or 1) + 1, len(suts))
     if workers <= 1:
         for name in suts:
             measure(name, run, seed, alive, say)
@@ -135,7 +140,7 @@ def assemble(suts: Sequence[str], run: Path, alive: bool) -> list[dict[str, Any]
     made = []
     for name in suts:
         about = found[f"{name}|about"]
-        for point in points(about["guarded"], alive):
+        for point in points(name, alive):
             held = {c: found[f"{name}|{point}|{c}"] for c in CONTROLS}
             cells = {c.id: found[f"{name}|{point}|{c.id}"] for c in CASES}
             detection = "audit" if point == "audit" else "read"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 WIDTH = 110
-_COLUMN = 10
+_COLUMN = 9
 _RUNGS = ("", "@anchor-held", ":head-beside", ":chain", ":tag")
 _HEADS = {"": "guarded", "@anchor-held": "anchor", ":head-beside": "head", ":chain": "chain", ":tag": "tags"}
 _HEADS2 = {"": "", "@anchor-held": "held too", ":head-beside": "beside", ":chain": "only", ":tag": "only"}

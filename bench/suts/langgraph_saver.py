@@ -160,8 +160,14 @@ class SaverSut(Guarded):
         """The head as a resuming graph reads it, the history, each checkpoint by id, and a filtered list."""
         return ("head", "history", "by id", "filtered")
 
+    def wide_paths(self) -> tuple[str, ...]:
+        """The list over all threads, as a dashboard asks for it."""
+        return ("everywhere",)
+
     def read(self, context: str, path: str) -> list[Item]:
-        """Serve one path of a thread."""
+        """Serve one path of a thread, or of all threads."""
+        if path == "everywhere":
+            return _items(self.listed(None, None))
         owner = OWNERS[context]
         if path == "head":
             return _items([self.get_tuple(config_of(owner))])

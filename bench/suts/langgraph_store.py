@@ -130,8 +130,16 @@ class StoreSut(Guarded):
         """By key, the list in the store's order, the ranked search, and a filtered list."""
         return ("get", "list", "query", "filtered")
 
+    def wide_paths(self) -> tuple[str, ...]:
+        """The search above all namespaces, and the list of namespaces."""
+        return ("everywhere", "namespaces")
+
     def read(self, context: str, path: str) -> list[Item]:
-        """Serve one path of a namespace."""
+        """Serve one path of a namespace, or of all of them."""
+        if path == "namespaces":
+            return [Item(".".join(space), {}) for space in self._store.list_namespaces(prefix=("users",))]
+        if path == "everywhere":
+            return [_item(item) for item in self._store.search(("users",), limit=100)]
         space = namespace_of(OWNERS[context])
         if path == "get":
             found = [self._store.get(space, key_of(r.n)) for r in self.records.get(context, [])]

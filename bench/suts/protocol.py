@@ -165,6 +165,10 @@ class Sut(ABC):
     def paths(self) -> tuple[str, ...]:
         """Names of its read paths."""
 
+    def wide_paths(self) -> tuple[str, ...]:
+        """Names of read paths that serve every context at once; only cases that name them read them."""
+        return ()
+
     @abstractmethod
     def read(self, context: str, path: str) -> list[Item]:
         """Serve the context on one read path. Raises whatever the SUT raises."""
@@ -199,5 +203,5 @@ class Sut(ABC):
 
 
 def view_of(sut: Sut, context: str, paths: Sequence[str] | None = None) -> View:
-    """Everything the SUT serves for a context, path by path."""
-    return {path: sut.read(context, path) for path in (paths or sut.paths())}
+    """Everything the SUT serves for a context, path by path, and over all contexts."""
+    return {path: sut.read(context, path) for path in (paths or (*sut.paths(), *sut.wide_paths()))}

@@ -29,14 +29,14 @@ def document(row_maker: Any) -> dict[str, Any]:
 def test_nothing_is_wider_than_it_may_be(document: dict[str, Any]) -> None:
     lines = table.render(document).splitlines()
     assert max(map(len, lines)) <= 110
-    assert max(len(case.plain) for case in CASES) <= 110 - 5 - 6 * 10 + 20
+    assert max(len(case.plain) for case in CASES) < 110 - 5 - 6 * 9  # six columns, and no text is cut
 
 
 def test_one_line_per_edit_with_bare_and_guarded_side_by_side(document: dict[str, Any]) -> None:
     lines = table.render(document).splitlines()
     for case in CASES:
         [line] = [text for text in lines if text.startswith(f"{case.id} ")]
-        assert case.plain[:30] in line
+        assert f" {case.plain} " in line
         assert "ACCEPTED" in line
         assert line.index("ACCEPTED") < line.index("REJECTED")  # bare stands first
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import json
 
 from memguard.bench.integrity.edits.raw import literal, where
-from memguard.bench.integrity.edits.scene import DATABASE, FORGED, VIEW_WAITS, Kind, Scene, now_plus
+from memguard.bench.integrity.edits.scene import (
+    DATABASE,
+    FORGED,
+    VIEW_WAITS,
+    Inexpressible,
+    Kind,
+    Scene,
+    now_plus,
+)
 from memguard.bench.integrity.edits.sqlite_saver import (
     CHECKPOINT,
     FACT_AT,
@@ -337,8 +345,18 @@ def _write_replayed(scene: Scene) -> list[Step]:
     return sql(insert("writes", WRITE, {**row, "checkpoint_id": older["checkpoint_id"]}))
 
 
+def _unknown_owner(scene: Scene) -> list[Step]:
+    tip = checkpoints(scene, "A")[-1]
+    value = plain_state(scene, "A", tip, len(scene.texts["A"]) - 1)
+    value["channel_values"] = {"messages": [FORGED], "owner": scene.owners["C"]}
+    forged = {**tip, **packed(value), "thread_id": thread(scene.owners["C"]), "parent_checkpoint_id": None}
+    return sql(insert("checkpoints", CHECKPOINT, forged))
+
+
 def _state_rolled_back(scene: Scene) -> list[Step]:
     scene.need_guard("state file")
+    if not scene.changed_since_copy("home"):
+        raise Inexpressible("this configuration keeps nothing about the deletion in the guard's folder")
     return [Restore(("home",)), *_brought_back(scene)]
 
 
@@ -424,6 +442,8 @@ KIND = Kind(
         "X45": _hiding_view,
         "X46": _waiting_view,
         "X47": _swallowing,
+        "X49": _unknown_owner,
+        "X50": _emptied,
     },
     why_not={
         "X21": "a checkpointer keeps no vectors",

@@ -22,7 +22,7 @@ MARKER = "MEMGUARD_BENCH_PAYLOAD_RAN"
 
 
 #: Seconds that the view of X46 waits before it hides a record: long enough to restart and read everything once.
-VIEW_WAITS = 2.0
+VIEW_WAITS = 1.5
 
 
 class Inexpressible(Exception):
@@ -56,6 +56,11 @@ class Scene:
         file = self.cell / (f"{COPY}/{DATABASE}" if copied else DATABASE)
         return read_only(file, sql, values)
 
+    def changed_since_copy(self, folder: str) -> bool:
+        """Whether any file of a folder differs from the adversary's copy of it."""
+        now, then = (_contents(base / folder) for base in (self.cell, self.cell / COPY))
+        return now != then
+
     def whole(self) -> list[Step]:
         """Restore the earlier copy of everything the adversary holds (T9)."""
         return [Restore(self.holds)]
@@ -79,6 +84,10 @@ class Scene:
         if self.anchor is None:
             raise Inexpressible("this configuration keeps no head, so there is no anchor")
         return self.anchor
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 def now_plus(seconds: float) -> float:

@@ -15,6 +15,7 @@ from memguard.bench.integrity.edits.scene import (
     DATABASE,
     FORGED,
     VIEW_WAITS,
+    Inexpressible,
     Kind,
     Scene,
     now_plus,
@@ -338,8 +339,15 @@ def _added_to_other(scene: Scene) -> list[Step]:
     return sql(insert({**donor, "prefix": tip["prefix"], "key": "m-93", "updated_at": tip["updated_at"]}))
 
 
+def _unknown_owner(scene: Scene) -> list[Step]:
+    tip = items(scene, "A")[-1]
+    return sql(insert({**tip, "prefix": prefix(scene.owners["C"]), "value": value(tip, text=FORGED)}))
+
+
 def _state_rolled_back(scene: Scene) -> list[Step]:
     scene.need_guard("state file")
+    if not scene.changed_since_copy("home"):
+        raise Inexpressible("this configuration keeps nothing about the deletion in the guard's folder")
     return [Restore(("home",)), *_brought_back(scene)]
 
 
@@ -429,6 +437,8 @@ KIND = Kind(
         "X46": lambda scene: _view(scene, f" AND julianday('now') > {now_plus(VIEW_WAITS)!r}"),
         "X47": _swallowing,
         "X48": _forgetting_index,
+        "X49": _unknown_owner,
+        "X50": _emptied,
     },
     why_not={
         "X03": _NO_WRITES,
