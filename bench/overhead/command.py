@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,9 @@ _SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table"}
 @click.command("overhead")
 @click.option("--quick", is_flag=True, help="Fewer repetitions and shorter histories: well under a minute.")
 @click.option(
-    "--sut", "suts", multiple=True, metavar="NAME", help="A guarded system. Repeatable. Default: all."
+    "--sut", "suts", multiple=True, metavar="NAME", help="A guarded system. Repeatable; several may follow."
 )
+@click.argument("more", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the result to FILE."
 )
@@ -32,6 +34,8 @@ _SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table"}
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder that gets the result as well.",
 )
+@click.option("--resume", is_flag=True, help="Print what --run DIR already holds, if it is of this plan.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Number from which the messages follow.")
 @click.option(
     "--work",
     type=click.Path(file_okay=False, path_type=Path),
@@ -54,8 +58,11 @@ def overhead(
     context: click.Context,
     quick: bool,
     suts: tuple[str, ...],
+    more: tuple[str, ...],
     json_file: Path | None,
     run: Path | None,
+    resume: bool,
+    seed: int,
     work: Path | None,
     form: str,
     files: tuple[Path, ...],
@@ -63,14 +70,18 @@ def overhead(
     """Time the guarded operations against the bare ones, interleaved in one run.
 
     Medians of wall clock and CPU, with what one sync and one bare commit cost here. Targets are printed beside
-    the ratios and fail nothing: a timing belongs to the machine that made it.
+    the ratios and fail nothing: a timing belongs to the machine that made it. An interrupted run is measured
+    from the start, because halves of two moments are not one run.
     """
     for file in files:
         if file.suffix not in _SUFFIXES:
             raise click.BadParameter(f"{file.name}: the suffix must be one of {' '.join(_SUFFIXES)}")
+    from memguard.bench.overhead.rows import Row
     from memguard.bench.overhead.run import SUTS, Plan, measure
 
-    chosen = tuple(dict.fromkeys(_known(name, SUTS) for name in suts)) or SUTS
+    if more and not suts:
+        raise click.UsageError("names of systems come after --sut")
+    chosen = tuple(dict.fromkeys(_known(name, SUTS) for name in (*suts, *more))) or SUTS
     quiet = bool(context.find_root().params.get("quiet"))
     started = time.monotonic()
 
@@ -78,12 +89,20 @@ def overhead(
         if not quiet:
             click.echo(f"  {time.monotonic() - started:5.1f} s  {message}", err=True)
 
-    plan = Plan.quick() if quick else Plan.full()
-    if work is not None:
-        work.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix="memguard-overhead-", dir=work) as folder:
-        rows = measure(plan, Path(folder) / "run", suts=chosen, say=say)
-    document = result(rows, quick=quick, suts=chosen)
+    config = {"bench": "overhead", "quick": quick, "suts": list(chosen), "seed": seed}
+    document = _finished(run, config) if resume else None
+    if document is None:
+        if work is not None:
+            work.mkdir(parents=True, exist_ok=True)
+        plan = Plan.quick() if quick else Plan.full()
+        try:
+            with TemporaryDirectory(prefix="memguard-overhead-", dir=work) as folder:
+                rows = measure(replace(plan, seed=seed), Path(folder) / "run", suts=chosen, say=say)
+        except KeyboardInterrupt:
+            click.echo("stopped. nothing is kept: this is measured in one run", err=True)
+            return 130
+        document = result(rows, config)
+    rows = [Row.from_dict(row) for row in document["rows"]]
     outputs = [*([(json_file, "json")] if json_file else []), *((f, _SUFFIXES[f.suffix]) for f in files)]
     if run is not None:
         run.mkdir(parents=True, exist_ok=True)
@@ -103,13 +122,21 @@ def _known(name: str, suts: Sequence[str]) -> str:
     return full
 
 
-def result(rows: Sequence[Row], *, quick: bool, suts: Sequence[str]) -> dict[str, Any]:
+def _finished(run: Path | None, config: dict[str, Any]) -> dict[str, Any] | None:
+    """The result that a run folder holds, if it is of this configuration."""
+    try:
+        found = json.loads((run / "result.json").read_text(encoding="utf-8")) if run is not None else {}
+    except (OSError, ValueError):
+        return None
+    return dict(found) if isinstance(found, dict) and found.get("config") == config else None
+
+
+def result(rows: Sequence[Row], config: dict[str, Any]) -> dict[str, Any]:
     """The published document."""
     from datetime import UTC, datetime
 
     from memguard.bench.integrity.rows import digest, environment
 
-    config = {"bench": "overhead", "quick": quick, "suts": list(suts)}
     return {
         "schema": "memguard.bench/1",
         "bench": "overhead",

@@ -13,8 +13,14 @@ READ = ("provenance", "scope", "validity", "reranker")
 
 
 def configuration(sync: str, guards: str) -> dict[str, Any]:
-    """What is laid over the preset: the anchor's durability, and for ``guards="off"`` no content guard at all."""
-    over: dict[str, Any] = {"integrity": {"sync": sync}}
+    """What is laid over the preset.
+
+    Args:
+        sync: durability of the anchor: strict, lag, or bulk (none to speak of, to fill a history quickly).
+        guards: ``"off"`` takes every content guard out.
+    """
+    lag = {"sync": "lag", "lag_ops": 100_000, "lag_ms": 600_000}
+    over: dict[str, Any] = {"integrity": lag if sync == "bulk" else {"sync": sync}}
     if guards == "off":
         over["write"] = dict.fromkeys(WRITE, "off")
         over["read"] = {**dict.fromkeys(READ, "off"), "purpose": "off"}

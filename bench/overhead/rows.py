@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from memguard.bench.overhead.targets import Target
@@ -50,11 +50,19 @@ class Row:
             return None
         return self.target.met(self.measured)
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Row:
+        """The row that :meth:`as_dict` wrote."""
+        values = {field.name: data[field.name] for field in fields(cls) if field.name != "target"}
+        bound, at_most = data["target"], data["target_at_most"]
+        return cls(**values, target=None if bound is None else Target(bound, at_most))
+
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         data = asdict(self)
         del data["target"]
         data["target"] = self.target.bound if self.target else None
+        data["target_at_most"] = self.target.at_most if self.target else None
         data["met"] = self.met
         return data
 
@@ -71,13 +79,13 @@ def _microseconds(value: float | None) -> str:
 
 #: (heading, width, right-aligned); 110 columns in all with two spaces between.
 COLUMNS = (
-    ("OPERATION", 20, False),
+    ("OPERATION", 19, False),
     ("SIZE", 11, False),
     ("HISTORY", 7, True),
     ("MODE", 6, False),
     ("BARE us", 9, True),
     ("GUARDED us", 10, True),
-    ("RATIO", 7, True),
+    ("RATIO", 5, True),
     ("CPU", 5, True),
     ("SYNCS", 5, True),
     ("TARGET", 12, False),
@@ -106,7 +114,7 @@ def table(rows: Sequence[Row]) -> str:
             if row.value is not None:
                 figure = f"{row.value:,.0f}" if row.value >= 100 else f"{row.value:.1f}"
                 lines.append(
-                    f"{row.operation:<31}  {row.history:>7}  {row.mode:<6}  {figure} {row.unit}   {target}"
+                    f"{row.operation:<30}  {row.history:>7}  {row.mode:<6}  {figure} {row.unit}   {target}"
                 )
                 continue
             lines.append(

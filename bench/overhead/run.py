@@ -42,6 +42,7 @@ class Plan:
     verify_rows: tuple[tuple[str, int], ...]
     memory_rows: int
     history: tuple[int, int]
+    seed: int = 0
 
     @classmethod
     def full(cls) -> Plan:
@@ -134,7 +135,7 @@ def saver_rows(plan: Plan, folder: Path, prices: _Prices, say: Progress) -> Iter
             say(f"saver, {mode}, guards {guards}, {size}")
             n = plan.n if SIZES[size] < 500 else plan.n_slow
             place = folder / f"saver-{mode}-{guards}-{SIZES[size]}"
-            with saver_pair(place, SIZES[size], sync=mode, guards=guards) as pair:
+            with saver_pair(place, SIZES[size], sync=mode, guards=guards, seed=plan.seed) as pair:
                 yield from _saver_block(plan, pair, size, n, mode, guards, prices)
         with saver_pair(folder / f"graph-{mode}-{guards}", 1, sync=mode, guards=guards) as pair:
             paired, syncs = _timed(pair.guarding, turns(pair), plan.n)
@@ -239,7 +240,7 @@ def scale_rows(plan: Plan, folder: Path, prices: _Prices, say: Progress) -> Iter
             f"{operation} at {long} vs {short}",
             "1 msg",
             long,
-            mode="lag",
+            mode="bulk",
             n=paired.n,
             value=paired.ratio,
             unit="times",

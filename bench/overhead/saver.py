@@ -63,9 +63,10 @@ class SaverPair:
     guarded: Side
     guarding: Guarding
     size: int
+    seed: int = 0
 
     def __post_init__(self) -> None:
-        self._source = checkpoints(self.size)
+        self._source = checkpoints(self.size, seed=self.seed)
         self._made: list[dict[str, Any]] = []
         self._messages = messages(seed=7)
 
@@ -121,17 +122,25 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def saver_pair(folder: Path, size: int, *, sync: str = "strict", guards: str = "off") -> Iterator[SaverPair]:
-    """Open both savers in ``folder`` (empty), one of them guarded; both are closed afterwards."""
+def saver_pair(
+    folder: Path, size: int, *, sync: str = "strict", guards: str = "off", seed: int = 0
+) -> Iterator[SaverPair]:
+    """Open both savers in ``folder`` (empty), one of them guarded; both are closed afterwards.
+
+    ``sync="bulk"`` is for long histories whose making is not timed: no durability at all, on either side.
+    """
     from langgraph.checkpoint.sqlite import SqliteSaver
 
     folder.mkdir(parents=True)
     bare, inner = (SqliteSaver(connect(folder / name)) for name in ("bare.db", "guarded.db"))
-    bare.setup()
-    inner.setup()
+    for saver in (bare, inner):
+        saver.setup()
+        if sync == "bulk":
+            saver.conn.execute("PRAGMA synchronous=OFF")
     guarding = Guarding.create(folder, sync=sync, guards=guards)
     try:
-        yield SaverPair(Side(bare), Side(guarding.guard(inner, "overhead")), guarding, size)
+        guarded = guarding.guard(inner, "overhead")
+        yield SaverPair(Side(bare), Side(guarded), guarding, size, seed)
     finally:
         guarding.close()
         bare.conn.close()

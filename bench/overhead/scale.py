@@ -40,7 +40,7 @@ def _reopened(pair: SaverPair) -> Side:
 
 def first_verification(folder: Path, size: int, rows: int) -> Verification:
     """Fill a thread with ``rows`` checkpoints of ``size`` messages, open it anew and time the first read."""
-    with saver_pair(folder, size, sync="lag") as pair:
+    with saver_pair(folder, size, sync="bulk") as pair:
         pair.fill(rows, bare=False)
         best = float("inf")
         for _ in range(3):  # the best of three: this is a rate, and only interruptions make it slower
@@ -60,7 +60,7 @@ def index_megabytes(folder: Path, rows: int) -> float:
 
     Python's own allocations (tracemalloc), measured on ``rows`` checkpoints in one thread and scaled.
     """
-    with saver_pair(folder, 1, sync="lag") as pair:
+    with saver_pair(folder, 1, sync="bulk") as pair:
         pair.fill(rows, bare=False)
         side = _reopened(pair)
         gc.collect()
@@ -83,8 +83,8 @@ def history_growth(folder: Path, short: int, long: int, n: int) -> list[tuple[st
     of 1 says that the cost does not depend on how much came before.
     """
     with (
-        saver_pair(folder / "short", 1, sync="lag") as few,
-        saver_pair(folder / "long", 1, sync="lag") as many,
+        saver_pair(folder / "short", 1, sync="bulk") as few,
+        saver_pair(folder / "long", 1, sync="bulk") as many,
     ):
         few.fill(short, bare=False)
         many.fill(long, bare=False)

@@ -342,5 +342,12 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert document["rows"][0]["met"] is False
     assert len(document["config_digest"]) == 64
     assert "missed" in done.stdout
+    # What is there is not measured again, and only for the same plan.
+    monkeypatch.setattr("memguard.bench.overhead.run.measure", lambda *a, **k: [])
+    arguments = ["bench", "overhead", "--run", str(run), "--resume"]
+    again = CliRunner().invoke(cli, [*arguments, "--quick"])
+    assert again.stdout == done.stdout
+    other = CliRunner().invoke(cli, [*arguments, "--quick", "--seed", "1"])
+    assert "nothing was measured" in other.stdout
     wrong = CliRunner().invoke(cli, ["bench", "overhead", "--sut", "nothing"])
     assert wrong.exit_code == 2
