@@ -32,6 +32,7 @@ class AnchorLog:
         compact_bytes: rewrite the log when it has grown past this and past four times its last
             compacted size; 0 never.
         harvest: is given finished operations in batches, oldest first; repeats are possible.
+        settle: makes what was harvested durable; called before a compaction drops it from the log.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class AnchorLog:
         *,
         compact_bytes: int = 0,
         harvest: Callable[[Sequence[HeadRecord]], None] | None = None,
+        settle: Callable[[], None] | None = None,
         compacted: Callable[[int, int], None] | None = None,
     ) -> None:
         self.anchor, self.keys = anchor, keys
@@ -50,7 +52,7 @@ class AnchorLog:
         self._listeners: dict[str, list[weakref.WeakMethod[Callable[[HeadRecord], None]]]] = {}
         self._tail = False  # whether heads were appended that no sync has followed
         self._pending: list[HeadRecord] = []
-        self._harvest, self._compacted = harvest, compacted
+        self._harvest, self._settle, self._compacted = harvest, settle, compacted
         self._compact_bytes, self._floor = compact_bytes, 0
         self.refresh()
 
@@ -187,8 +189,12 @@ class AnchorLog:
         """Carry finished operations over to the ledger."""
         with self._mutex:
             batch, self._pending = self._pending, []
-        if batch and self._harvest is not None:
-            self._harvest(batch)
+            try:
+                if batch and self._harvest is not None:
+                    self._harvest(batch)
+            except BaseException:
+                self._pending[:0] = batch  # the next compaction must not drop what no ledger holds
+                raise
 
     def compact(self) -> None:
         """Rewrite the log to heads, open intents and notes."""
@@ -202,6 +208,8 @@ class AnchorLog:
     def _compact(self, size: int) -> None:
         with self._mutex:
             self.harvest()
+            if self._settle is not None:
+                self._settle()
             records = self._view.compacted(time.time())
             cursor = self.anchor.compact(records)
             self._view.feed(records, reset=True)

@@ -77,6 +77,7 @@ class MemGuard:
             keys,
             compact_bytes=config.integrity.compact_bytes,
             harvest=self._harvest,
+            settle=self._ledger.sync,
             compacted=lambda before, after: self.events.emit(AnchorCompacted(anchor.uri, before, after)),
         )
         self._write = assemble(config, Stage.WRITE, registry.guards)

@@ -131,6 +131,10 @@ class Ledger(Protocol):
         """Add entries in order; the same (context, generation, fence) twice is ignored."""
         ...
 
+    def sync(self) -> None:
+        """Make everything appended so far durable."""
+        ...
+
     def entries(self, context: str | None = None) -> Iterable[LedgerEntry]:
         """Entries oldest first, of one context or of all."""
         ...

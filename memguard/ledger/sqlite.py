@@ -48,8 +48,8 @@ class SqliteLedger:
             given stays the caller's: its transaction is joined if one is open, and :meth:`close`
             leaves it open.
 
-    Commits are not synced one by one (WAL, ``synchronous=NORMAL``): what must survive a power
-    cut is the head in the anchor. Threads may share one object.
+    Commits are not synced one by one (WAL, ``synchronous=NORMAL``): until :meth:`sync` the anchor's log
+    holds what a power cut may take from here. Threads may share one object.
 
     Raises:
         IntegrityError: from every method, with ``case="state"``, when the database cannot be
@@ -87,6 +87,21 @@ class SqliteLedger:
         ]
         with self._working("BEGIN IMMEDIATE") as conn:
             conn.executemany(_INSERT, rows)
+
+    def sync(self) -> None:
+        """Make everything appended so far durable: a commit under FULL syncs the whole write-ahead log."""
+        with self._guard:
+            with self._working() as conn:
+                if not self._owned:
+                    return  # the caller's transaction is the caller's to make durable
+            try:
+                conn.execute("PRAGMA synchronous=FULL")
+                with self._working("BEGIN IMMEDIATE"):
+                    count = conn.execute("PRAGMA user_version").fetchone()[0]
+                    conn.execute(f"PRAGMA user_version={(count + 1) % (1 << 31)}")  # a commit needs a change
+                conn.execute("PRAGMA synchronous=NORMAL")
+            except sqlite3.Error as exc:
+                raise self._foreign(exc) from exc
 
     def entries(self, context: str | None = None) -> Iterator[LedgerEntry]:
         """Entries oldest first, of one context or of all; read a page at a time."""

@@ -13,7 +13,7 @@ Points (each with ``.before`` and ``.after``; ``.torn`` where half of the bytes 
     new.write new.sync      the new log of a compaction
     compact.rename compact.folder compact.supersede                  (memguard.anchors.file)
     slot.write              the note of an ordinary operation        (memguard.slot)
-    ledger, ledger.mid      SqliteLedger.append, and before its COMMIT
+    ledger ledger.sync ledger.mid   SqliteLedger.append and .sync, and before their COMMIT
     store.statement         a row or more written in an open transaction  (TappedConnection)
     store.row               a row committed alone (only with ``row_by_row``)
     store.commit            the wrapped store's own COMMIT
@@ -103,6 +103,7 @@ class Points:
         self._set(slot_module, "os", _SlotTap(self))
         self._set(AnchorLog, "write", _write(self, AnchorLog.write))
         self._set(SqliteLedger, "append", _ledger_append(self, SqliteLedger.append))
+        self._set(SqliteLedger, "sync", _ledger_sync(self, SqliteLedger.sync))
         self._set(SqliteLedger, "_working", _working(self, SqliteLedger._working))
 
     def remove(self) -> None:
@@ -190,6 +191,13 @@ def _ledger_append(points: Points, inner: Callable[..., None]) -> Callable[..., 
         points.around("ledger", inner, self, entries)
 
     return append
+
+
+def _ledger_sync(points: Points, inner: Callable[..., None]) -> Callable[..., None]:
+    def sync(self: SqliteLedger) -> None:
+        points.around("ledger.sync", inner, self)
+
+    return sync
 
 
 def _working(points: Points, inner: Callable[..., Any]) -> Callable[..., Any]:

@@ -28,6 +28,10 @@ class MemoryLedger:
                     self._seen.add(place)
                     self._entries.append(entry)
 
+    def sync(self) -> None:
+        """As durable as it gets."""
+        self._open()
+
     def entries(self, context: str | None = None) -> Iterator[LedgerEntry]:
         """Entries oldest first, of one context or of all, as of now."""
         self._open()

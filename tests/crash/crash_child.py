@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import crash_model as model
 import memguard.anchorlog
 import memguard.engine
+import memguard.integrations.langgraph.guard  # everything a child needs is loaded before it is forked
 from langgraph.checkpoint.sqlite import SqliteSaver
 from memguard.engine import MemGuard
 from memguard.testing.crashpoints import Points
