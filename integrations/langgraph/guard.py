@@ -9,8 +9,8 @@ from memguard.care import Handle
 from memguard.engine import MemGuard
 from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph.care import GeneralCare, SqliteCare
-from memguard.integrations.langgraph.messages import MessageScreen
 from memguard.integrations.langgraph.guard_store import guard_store as guard_store
+from memguard.integrations.langgraph.messages import MessageScreen
 from memguard.integrations.langgraph.operations import Operations
 from memguard.integrations.langgraph.place import place_of
 from memguard.integrations.langgraph.saver import GuardedSaver, guarded_type
@@ -37,6 +37,7 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
             is_async=is_async,
             inline=place is None and not is_async,
             special="all" if kind else "each",
+            strict=mg.config.preset == "strict",
         )
     except (TypeError, AttributeError) as error:
         raise UnsupportedError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from memguard.custody import Change, Custody, Pair
 from memguard.effects import Call, Operation
 from memguard.errors import ForgottenError, IntegrityError, UnsupportedError
 from memguard.integrations.langgraph import rows
+from memguard.integrations.langgraph.restore import Restoring
 from memguard.integrations.langgraph.scan import Scan, readable_error, reading
 from memguard.integrations.langgraph.serde import Raw, RawSerde, Sealed, SealedCheckpoint
 from memguard.integrity.canonical import frame
@@ -51,14 +52,15 @@ class Operations:
 
     Args:
         inner: the wrapped saver.
+        strict: refuse to store a value whose type would not come back.
         custody: its integrity; set by the adapter's ``guard``.
         scan: how rows are read without decoding, for the wrapped type.
         screen: the engine's write chain for new messages; returns the label to bind, or None.
     """
 
-    def __init__(self, inner: Any, scan: Scan, *, layout: str, is_async: bool, inline: bool, special: str) -> None:
+    def __init__(self, inner: Any, scan: Scan, *, layout: str, is_async: bool, inline: bool, special: str, strict: bool) -> None:
         self.layout, self.is_async, self.inline = layout, is_async, inline
-        self._special = special
+        self._special, self.strict = special, strict
         self._scan = scan
         self.custody: Custody
         self.screen: Screen | None = None
@@ -69,6 +71,7 @@ class Operations:
         #: The wrapped saver with a serializer that hands bytes through. It shares everything else.
         self._raw = copy.copy(inner)
         self._raw.serde = RawSerde(inner.serde)
+        self._restoring = Restoring(inner.serde, refuse=self.strict)
         self._scan.bind(self._raw)
 
     def with_serde(self, inner: Any) -> Operations:
@@ -231,7 +234,7 @@ class Operations:
         if found is None:
             return None
         loads = self._serde.loads_typed
-        metadata, _ = rows.split_metadata(found.metadata.plain() if isinstance(found.metadata, Raw) else found.metadata)
+        metadata, own = rows.split_metadata(found.metadata.plain() if isinstance(found.metadata, Raw) else found.metadata)
         checkpoint = found.checkpoint
         if isinstance(checkpoint, Raw):
             checkpoint = loads((checkpoint.kind, checkpoint.data))
@@ -241,6 +244,9 @@ class Operations:
                 **checkpoint,
                 "channel_values": {k: loads((v.kind, v.data)) if isinstance(v, Raw) else v for k, v in values.items()},
             }
+        label = own.get("label")
+        if isinstance(label, Mapping) and "types" in label and self.custody.enforcing:
+            Restoring.check(label["types"], checkpoint["channel_values"], record)
         writes = found.pending_writes
         if writes is not None:
             writes = [
@@ -260,6 +266,9 @@ class Operations:
         key, parent = checkpoint["id"], get_checkpoint_id(config)
         group, record = pack_key(key), rows.name(thread, namespace, checkpoint["id"])
         label = (yield from self._label(thread, namespace, parent, checkpoint)) if self.screen is not None else None
+        types = self._restoring.types(checkpoint["channel_values"])
+        if types:
+            label = {**(label or {}), "types": types}
         full = get_checkpoint_metadata(config, metadata)
         full.pop(rows.FIELD, None)
         stored: list[str] = []

@@ -62,7 +62,7 @@ def _store(name: str, configured: Any, state: LogState) -> dict[str, Any]:
         "store": name,
         "kind": configured.kind if configured else None,
         "contexts": len(heads),
-        "records": sum(head.count for head in heads),
+        "records": sum(head.cells for head in heads),
         "last_write": datetime.datetime.fromtimestamp(last, datetime.UTC).isoformat(timespec="seconds")
         if last
         else None,
