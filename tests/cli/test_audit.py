@@ -186,3 +186,21 @@ def test_no_content_and_no_secret_in_any_answer(project, run) -> None:
             output = run("-v", *command, "--format", form).output
             assert secret not in output
             assert "branch:to" not in output or "pending write" in output
+
+
+def test_the_codes_as_a_process_ends_with_them(project, process) -> None:
+    assert process("audit", "checkpoints").returncode == 0
+    project.edit(EDITS["content"], project.newest())
+    done = process("audit", "checkpoints")
+    assert (done.returncode, "MG401" in done.stdout) == (1, True)
+    assert process("audit", "checkpoints", MEMGUARD_KEY_FILE="nowhere.json").returncode == 2
+    project.anchor.rename(project.anchor.with_name("away"))
+    done = process("audit", "checkpoints")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_program_is_imported_as_a_process_would(project, process) -> None:
+    done = process("doctor", "app:graph")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "app:graph.checkpointer: an edited record is refused" in done.stdout

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
+import subprocess
+import sys
 
 import click
 import pytest
@@ -133,3 +136,33 @@ def test_the_group_returns_nothing_but_exit_codes() -> None:
     with pytest.raises(SystemExit) as end:
         cli.main(["explain", "T1"])
     assert end.value.code == 0
+
+
+WAITING = """
+import sys
+from memguard.cli import main
+
+class Stdin:
+    def read(self):
+        print("waiting", file=sys.stderr, flush=True)
+        return sys.__stdin__.read()
+
+sys.stdin = Stdin()
+main()
+"""
+
+
+def test_an_interrupted_process_exits_130(place) -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-c", WAITING, "check", "-"],
+        cwd=place,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stderr is not None
+    assert running.stderr.readline() == "waiting\n"
+    running.send_signal(signal.SIGINT)
+    _, error = running.communicate(timeout=30)
+    assert running.returncode == 130, error
+    assert error == "memguard: interrupted\n"
