@@ -20,7 +20,13 @@ from memguard.integrations.langgraph.store import GuardedStore, guarded_type
 from memguard.integrations.langgraph.store_care import GeneralStoreCare, SqliteStoreCare
 from memguard.integrations.langgraph.store_operations import StoreOperations
 from memguard.integrations.langgraph.store_rows import Namespace, context_of, name
-from memguard.integrations.langgraph.store_scan import AsyncSqliteTable, GeneralTable, MemoryTable, SqliteTable, Table
+from memguard.integrations.langgraph.store_scan import (
+    AsyncSqliteTable,
+    GeneralTable,
+    MemoryTable,
+    SqliteTable,
+    Table,
+)
 from memguard.integrations.langgraph.store_writes import Screen
 from memguard.labels import Label
 from memguard.record import Record, text_of
@@ -60,7 +66,7 @@ def guard_store(mg: MemGuard, store: Any, store_name: str | None, overrides: Map
     care = SqliteStoreCare(operations, table) if isinstance(table, SqliteTable) else GeneralStoreCare(operations)
     guarded.__dict__["_memguard"] = Handle(mg, custody, care, guarded._run, store)
     if sweeps:
-        table.store.sweep_ttl = guarded.sweep_ttl  # type: ignore[attr-defined]  # what its sweeper calls
+        table.store.sweep_ttl = guarded.sweep_ttl  # what its sweeper calls
     return guarded
 
 
@@ -123,7 +129,8 @@ def _screen(mg: MemGuard, store: str) -> Screen:
         if decision.flagged:
             mg.events.emit(WriteDecided(store, where, decision))
         if decision.disposition is Disposition.REJECT:
-            raise RejectedError("a guard rejected a write.", code=decision.code or None, where=where, why=decision.reason)
+            code = decision.code or None
+            raise RejectedError("a guard rejected a write.", code=code, where=where, why=decision.reason)
         if decision.disposition is Disposition.QUARANTINE:
             held.keep(store, context_of(namespace), key, value, decision)
             if on_hold == "raise":

@@ -39,8 +39,8 @@ class GuardedStore(BaseStore):
         self._ops = operations
 
     # isinstance(guarded, SqliteStore) holds, as tools expect of a drop-in; type() stays the truth.
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return type(self.inner)
 
     def __repr__(self) -> str:

@@ -99,7 +99,8 @@ class SqliteStoreCare(GeneralStoreCare):
                 extra = order[8:]
                 if order <= last:
                     # An audit goes on with the next row; this one counts as one of another time.
-                    claim = claim._replace(place=claim.place + b"order", record=f"{claim.record} ({disordered('').what})")
+                    what = f"{claim.record} ({disordered('').what})"
+                    claim = claim._replace(place=claim.place + b"order", record=what)
                 last = order
                 yield Existing(claim, opened.content, extra, (stored, opened.body, opened.own))
             elif opened.seal is not None:  # something stands where a seal should

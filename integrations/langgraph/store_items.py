@@ -11,6 +11,7 @@ from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, SearchI
 
 from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph.store_rows import FIELD, Namespace
+from memguard.integrations.langgraph.store_scan import Hit
 from memguard.labels import Label
 
 #: Filter keys that become part of a statement: a path of plain names.
@@ -60,17 +61,29 @@ def _fields(item: Item) -> dict[str, Any]:
 # them: ours must say what theirs say.
 for _ours, _theirs in ((LabelledItem, Item), (LabelledSearchItem, SearchItem)):
     _ours.__module__, _ours.__name__, _ours.__qualname__ = _theirs.__module__, _theirs.__name__, _theirs.__qualname__
-    _ours.__slots__ = _theirs.__slots__  # type: ignore[attr-defined]
+    setattr(_ours, "__slots__", _theirs.__slots__)  # noqa: B010 - no declaration of slots, and not to be taken for one
 
 
-def item_of(
-    namespace: Namespace, key: str, value: Any, created: str | datetime, updated: str | datetime, label: Label | None
+def served(
+    namespace: Namespace,
+    key: str,
+    value: Any,
+    created: str | datetime,
+    updated: str | datetime,
+    label: Label | None,
+    result: Hit | None = None,
 ) -> Item:
-    """The item to serve."""
-    fields: dict[str, Any] = {
-        "value": value, "key": key, "namespace": namespace, "created_at": created, "updated_at": updated
-    }  # fmt: skip
-    return Item(**fields) if label is None else LabelledItem(label, **fields)
+    """The item to serve; with ``result``, a search result of that score."""
+    if label is not None:
+        fields: dict[str, Any] = {
+            "namespace": namespace, "key": key, "value": value, "created_at": created, "updated_at": updated
+        }  # fmt: skip
+        if result is None:
+            return LabelledItem(label, **fields)
+        return LabelledSearchItem(label, **fields, score=result.score)
+    if result is None:
+        return Item(namespace=namespace, key=key, value=value, created_at=created, updated_at=updated)  # type: ignore[arg-type]
+    return SearchItem(namespace, key, value, created, updated, result.score)  # type: ignore[arg-type]
 
 
 def search_item_of(item: Item, score: float | None) -> SearchItem:
@@ -117,9 +130,8 @@ def listed(namespace: Sequence[str], op: ListNamespacesOp) -> bool:
     """Whether a namespace that a list shows is one that was asked for."""
     if op.max_depth is not None:
         # Cut to a depth, only conditions that lie within it can still be told.
-        return len(namespace) <= op.max_depth and all(
-            matches(namespace, c) for c in op.match_conditions or () if c.match_type == "prefix" and len(c.path) <= len(namespace)
-        )
+        told = [c for c in op.match_conditions or () if c.match_type == "prefix" and len(c.path) <= len(namespace)]
+        return len(namespace) <= op.max_depth and all(matches(namespace, c) for c in told)
     return all(matches(namespace, condition) for condition in op.match_conditions or ())
 
 

@@ -25,15 +25,14 @@ from memguard.effects import Operation
 from memguard.errors import IntegrityError, UnsupportedError
 from memguard.integrations.langgraph.store_items import (
     check_filter,
-    item_of,
     listed,
     matches,
     search_item_of,
+    served,
     under,
 )
 from memguard.integrations.langgraph.store_rows import (
     Namespace,
-    Opened,
     Stored,
     claim_of,
     context_of,
@@ -46,7 +45,7 @@ from memguard.integrations.langgraph.store_rows import (
     text_key,
     unquoted,
 )
-from memguard.integrations.langgraph.store_scan import Table, reading
+from memguard.integrations.langgraph.store_scan import Hit, Table, reading
 from memguard.integrations.langgraph.store_writes import Writes, stamp
 from memguard.integrity.index import pack_key
 from memguard.integrity.verifier import Claim, Context
@@ -134,8 +133,10 @@ class StoreOperations(Writes):
             yield from self._refresh([op for op in ops if op.refresh_ttl and items.get(op.key) is not None])
         return [items.get(op.key) for op in ops]
 
-    def _judged(self, context: Context, namespace: Namespace, key: str, stored: Stored | None) -> Item | None:
-        """The item, if it is there, as written, and alive.
+    def _judged(
+        self, context: Context, namespace: Namespace, key: str, stored: Stored | None, result: Hit | None = None
+    ) -> Item | None:
+        """The item, if it is there, as written, and alive; as a search result where it answers one.
 
         Raises:
             IntegrityError: it is not the one that the head counts.
@@ -153,21 +154,17 @@ class StoreOperations(Writes):
         own = members(opened.own)
         if _dead(own, stored, now, self._refreshing):
             return None
-        return self._served(namespace, stored, opened, own)
+        label = Label.from_dict(own["label"]) if "label" in own else None
+        value = self.table.form.decode(opened)
+        return served(namespace, key, value, unquoted(stored.created), unquoted(stored.updated), label, result)
 
-    def _served(self, namespace: Namespace, stored: Stored, opened: Opened, own: dict[str, Any]) -> Item:
-        with reading(name(namespace, stored.key)):
-            value = self.table.form.decode(opened)
-            created, updated = unquoted(stored.created), unquoted(stored.updated)
-            label = Label.from_dict(own["label"]) if "label" in own else None
-            return item_of(namespace, stored.key, value, created, updated, label)
-
-    def _lenient(self, namespace: Namespace, stored: Stored) -> Item:
+    def _lenient(self, namespace: Namespace, stored: Stored, result: Hit | None = None) -> Item:
         """What is stored, unchecked (report and off modes)."""
         value, own = self.table.form.lenient(stored.value)
         label = members(own).get("label")
         created, updated = unquoted(stored.created), unquoted(stored.updated)
-        return item_of(namespace, stored.key, value, created, updated, Label.from_dict(label) if label else None)
+        found = Label.from_dict(label) if label else None
+        return served(namespace, stored.key, value, created, updated, found, result)
 
     @property
     def _refreshing(self) -> bool:
@@ -188,16 +185,18 @@ class StoreOperations(Writes):
         check_filter(op.filter, sql=self.table.sql)
         if self.custody.settings.mode == "off":
             found, rows, _ = yield from self._ask(op)
-            shown = [(f, rows.get((tuple(f.namespace), f.key))) for f in found]
-            return [search_item_of(self._lenient(f.namespace, row), f.score) for f, row in shown if row is not None]
+            shown = [(f, rows.get((f.namespace, f.key))) for f in found]
+            return [self._lenient(f.namespace, row, f) for f, row in shown if row is not None]  # type: ignore[misc]
         found, rows, cut = yield from self._whole(prefix, lambda: self._ask(op))
         answer: list[SearchItem] = []
         for result in found:
-            namespace = tuple(result.namespace)
+            namespace = result.namespace
             if under(namespace, prefix):
-                item = yield from self._judge_result(namespace, result.key, rows.get((namespace, result.key)))
+                item = self._quickly(namespace, result, rows.get((namespace, result.key)))
+                if item is None:
+                    item = yield from self._again(namespace, result)
                 if item is not None:
-                    answer.append(search_item_of(item, result.score))
+                    answer.append(item)
         if cut:
             answer = answer[op.offset : op.offset + op.limit]
         if op.refresh_ttl and self._refreshing:
@@ -217,24 +216,30 @@ class StoreOperations(Writes):
             if count:
                 asked, cut = asked._replace(limit=op.offset + op.limit + count, offset=0), True
         with reading(f"namespace {'/'.join(op.namespace_prefix)!r}"):
-            (found,) = yield from self.table.batch([asked])
+            found = yield from self.table.search(asked)
             wanted: dict[Namespace, list[str]] = {}
             for result in found:
-                wanted.setdefault(tuple(result.namespace), []).append(result.key)
+                wanted.setdefault(result.namespace, []).append(result.key)
         rows: dict[tuple[Namespace, str], Stored] = {}
         for namespace, keys in wanted.items():
             for key, stored in (yield from self.table.fetch(namespace, keys)).items():
                 rows[namespace, key] = stored
         return Asked(found, rows, cut)
 
-    def _judge_result(self, namespace: Namespace, key: str, stored: Stored | None) -> Operation[Item | None]:
+    def _quickly(self, namespace: Namespace, result: Hit, stored: Stored | None) -> SearchItem | None:
+        """The result, if it checks out at first sight and is alive."""
         context = self.custody.peek(context_of(namespace))
-        if context is not None and context.flawed is None and stored is not None:
-            try:
-                return self._judged(context, namespace, key, stored)
-            except IntegrityError:
-                pass  # a writer may have been half-way: read this one again
-        return (yield from self._get(namespace, [GetOp(namespace, key, refresh_ttl=False)]))[0]
+        if context is None or context.flawed is not None or stored is None:
+            return None
+        try:
+            return self._judged(context, namespace, result.key, stored, result)  # type: ignore[return-value]
+        except IntegrityError:
+            return None  # a writer may have been half-way
+
+    def _again(self, namespace: Namespace, result: Hit) -> Operation[SearchItem | None]:
+        """The result read by its key, with writers kept out where that is needed."""
+        (item,) = yield from self._get(namespace, [GetOp(namespace, result.key, refresh_ttl=False)])
+        return None if item is None else search_item_of(item, result.score)
 
     # -- completeness ------------------------------------------------------------------------
 
@@ -316,7 +321,7 @@ class StoreOperations(Writes):
 class Asked(NamedTuple):
     """What a store answered to a search: its results, their rows, and whether more was asked for."""
 
-    found: list[Any]
+    found: list[Hit]
     rows: dict[tuple[Namespace, str], Stored]
     cut: bool
 

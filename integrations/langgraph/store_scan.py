@@ -14,7 +14,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from langgraph.store.base import GetOp, Item, ListNamespacesOp, SearchOp
 
@@ -33,9 +33,11 @@ from memguard.integrations.langgraph.store_values import Forms, ObjectForms
 from memguard.integrity.canonical import frame
 
 _COLUMNS = "key, value, quote(created_at), quote(updated_at), quote(ttl_minutes), quote(expires_at)"
-_ONE = f"SELECT {_COLUMNS} FROM store WHERE prefix = ? AND key = ?"  # noqa: S608 - constant text
-_SOME = f"SELECT {_COLUMNS} FROM store WHERE prefix = ? AND key IN "  # noqa: S608
-_ALL = f"SELECT {_COLUMNS} FROM store WHERE prefix = ? ORDER BY rowid"  # noqa: S608
+#: A last column, for a connection that has not seen vectors yet: whether there is a table of them now.
+_MADE = "(SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'store_vectors')"
+_ONE = f"SELECT {_COLUMNS}, {_MADE} FROM store WHERE prefix = ? AND key = ?"  # noqa: S608 - constant text
+_SOME = f"SELECT {_COLUMNS}, {_MADE} FROM store WHERE prefix = ? AND key IN "  # noqa: S608
+_ALL = f"SELECT {_COLUMNS}, {_MADE} FROM store WHERE prefix = ? ORDER BY rowid"  # noqa: S608
 _VECTORS = "SELECT key, field_name, typeof(embedding), CAST(embedding AS BLOB) FROM store_vectors WHERE prefix = ?"
 _HAS_VECTORS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'store_vectors'"
 _EXPIRED = "SELECT prefix, key FROM store WHERE expires_at IS NOT NULL AND expires_at < ?"
@@ -44,10 +46,25 @@ _CHUNK = 500
 _PAGE = 1000
 
 
+class Hit(NamedTuple):
+    """One result of a search, to be looked up again by its key."""
+
+    namespace: Namespace
+    key: str
+    score: float | None
+
+
 class Table(Protocol):
     """How a kind of store is read undecoded."""
 
-    form: Form
+    #: What the table's own methods and the store's sweeper are called on.
+    store: Any
+
+    @property
+    def form(self) -> Form:
+        """How its values are sealed."""
+        ...
+
     #: Whether a filter becomes part of an SQL statement.
     sql: bool
     #: Whether :meth:`rows` gives rows in an order that the store keeps (and that seals number).
@@ -75,6 +92,10 @@ class Table(Protocol):
 
     def batch(self, ops: Sequence[Any]) -> Operation[list[Any]]:
         """The wrapped store's own ``batch``. Items in its answer are not to be believed."""
+        ...
+
+    def search(self, op: SearchOp) -> Operation[list[Hit]]:
+        """What the wrapped store finds."""
         ...
 
     def vectors(self, namespace: Namespace, keys: Sequence[str]) -> Operation[dict[str, bytes]]:
@@ -135,9 +156,10 @@ class SqliteTable:
 
     def __init__(self, store: Any) -> None:
         self.form = TextForm(store._deserializer)
-        self._store = self._copied(store)
+        #: The wrapped store's copy, which shares everything but its sweeper and its deserializer.
+        self.store = self._copied(store)
         # What a search answers is looked up again by key; its text need not be parsed for that.
-        self._store._deserializer = _nothing
+        self.store._deserializer = _nothing
         self._has_vectors = bool(store.index_config)
 
     def _copied(self, store: Any) -> Any:
@@ -145,15 +167,10 @@ class SqliteTable:
         raw._ttl_sweeper_thread, raw._ttl_stop_event = None, threading.Event()  # its own, not the wrapped one's
         return raw
 
-    @property
-    def store(self) -> Any:
-        """The wrapped store's copy, which shares everything but its sweeper and its deserializer."""
-        return self._store
-
     # -- plain functions, performed as effects -----------------------------------------------
 
     def _all(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        store = self._store
+        store = self.store
         if not store.is_setup:
             store.setup()
         with store.lock:
@@ -161,7 +178,7 @@ class SqliteTable:
 
     def change(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> Any:
         """Run statements in one transaction."""
-        store = self._store
+        store = self.store
         if not store.is_setup:
             store.setup()
         with store.lock:
@@ -176,7 +193,7 @@ class SqliteTable:
             conn.execute("COMMIT")
 
     def _call(self, ops: Sequence[Any]) -> Any:
-        return self._store.batch(ops)
+        return self.store.batch(ops)
 
     # -- the table ---------------------------------------------------------------------------
 
@@ -192,7 +209,7 @@ class SqliteTable:
         prefix = ".".join(namespace)
         with reading(f"namespace {prefix!r}"):
             found = yield Call(self._all, _ALL, (prefix,))
-            vectors = yield from self._digests(prefix, None)
+            vectors = (yield from self._digests(prefix, None)) if self._vectors_by(found) else {}
         return [_stored(row, vectors) for row in found]
 
     def fetch(self, namespace: Namespace, keys: Sequence[str]) -> Operation[dict[str, Stored]]:
@@ -205,22 +222,28 @@ class SqliteTable:
                 for at in range(0, len(keys), _CHUNK):
                     chunk = keys[at : at + _CHUNK]
                     found += yield Call(self._all, _SOME + _marks(chunk), (prefix, *chunk))
-            vectors = yield from self._digests(prefix, keys) if found else _none()
+            vectors = (yield from self._digests(prefix, keys)) if self._vectors_by(found) else {}
         return {row[0]: _stored(row, vectors) for row in found}
+
+    def _vectors_by(self, found: Sequence[Any]) -> bool:
+        """Whether these rows may have vectors: a store without an index may stand on tables with vectors."""
+        if found and not self._has_vectors:
+            self._has_vectors = bool(found[-1][-1])
+        return bool(found) and self._has_vectors
 
     def batch(self, ops: Sequence[Any]) -> Operation[list[Any]]:
         answer: list[Any] = yield Call(self._call, ops)
         return answer
 
+    def search(self, op: SearchOp) -> Operation[list[Hit]]:
+        return (yield from _searched(self, op))
+
     def vectors(self, namespace: Namespace, keys: Sequence[str]) -> Operation[dict[str, bytes]]:
-        return (yield from self._digests(".".join(namespace), keys))
+        if not self._has_vectors:
+            self._has_vectors = bool((yield Call(self._all, _HAS_VECTORS)))
+        return (yield from self._digests(".".join(namespace), keys)) if self._has_vectors else {}
 
     def _digests(self, prefix: str, keys: Sequence[str] | None) -> Operation[dict[str, bytes]]:
-        if not self._has_vectors:
-            # A store without an index may stand on tables that one with an index has made.
-            self._has_vectors = bool((yield Call(self._all, _HAS_VECTORS)))
-            if not self._has_vectors:
-                return {}
         found: list[Any] = []
         if keys is None:
             found = yield Call(self._all, f"{_VECTORS} ORDER BY key, field_name", (prefix,))
@@ -262,14 +285,14 @@ class AsyncSqliteTable(SqliteTable):
         return raw
 
     async def _all(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        store = self._store
+        store = self.store
         if not store.is_setup:
             await store.setup()
         async with store.lock:
             return await store.conn.execute_fetchall(sql, values)
 
     async def change(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> Any:
-        store = self._store
+        store = self.store
         if not store.is_setup:
             await store.setup()
         async with store.lock:
@@ -284,20 +307,20 @@ class AsyncSqliteTable(SqliteTable):
             await conn.execute("COMMIT")
 
     async def _call(self, ops: Sequence[Any]) -> Any:
-        return await self._store.abatch(ops)
+        return await self.store.abatch(ops)
+
+
+def _searched(table: Table, op: SearchOp) -> Operation[list[Hit]]:
+    (found,) = yield from table.batch([op])
+    return [Hit(tuple(item.namespace), item.key, item.score) for item in found]
 
 
 def _marks(values: Sequence[Any]) -> str:
     return "(" + ",".join(["?"] * len(values)) + ")"
 
 
-def _none() -> Operation[dict[str, bytes]]:
-    return {}
-    yield  # makes this an operation
-
-
 def _stored(row: Sequence[Any], vectors: dict[str, bytes]) -> Stored:
-    key, value, created, updated, ttl, expires = row
+    key, value, created, updated, ttl, expires, _ = row
     return Stored(key, value, created, updated, ttl, expires, vectors.get(key, b""))
 
 
@@ -368,6 +391,9 @@ class MemoryTable:
         answer: list[Any] = yield Twin(self.store.batch, self.store.abatch, ops)
         return answer
 
+    def search(self, op: SearchOp) -> Operation[list[Hit]]:
+        return (yield from _searched(self, op))
+
     def vectors(self, namespace: Namespace, keys: Sequence[str]) -> Operation[dict[str, bytes]]:
         found = {key: self._digest(namespace, key) for key in keys}
         return {key: digest for key, digest in found.items() if digest}
@@ -404,6 +430,9 @@ class GeneralTable:
         else:
             answer = yield Twin(self.store.batch, self.store.abatch, ops)
         return answer
+
+    def search(self, op: SearchOp) -> Operation[list[Hit]]:
+        return (yield from _searched(self, op))
 
     def hint(self, names: Iterable[str]) -> Operation[object]:
         return None

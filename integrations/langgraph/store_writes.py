@@ -202,11 +202,13 @@ class Writes:
         """
         found = yield from self.table.fetch(part.namespace, list(part.entries))
         now = time.time()
+        since, until = stamp(started), stamp(now)
         adds: list[Pair] = []
         for key, entry in part.entries.items():
             stored, seal = found.get(key), entry.seal
             assert seal is not None
-            if stored is None or not self.table.form.matches(stored.value, entry.handed) or not _now(stored, started, now):
+            held = stored is not None and self.table.form.matches(stored.value, entry.handed)
+            if stored is None or not held or not _within(stored, since, until):
                 error = _altered(name(part.namespace, key))
                 if stored is None or self.custody.enforcing:
                     raise error
@@ -291,8 +293,8 @@ def _altered(record: str) -> TamperedError:
     )
 
 
-def _now(stored: Stored, started: float, now: float) -> bool:
-    """Whether the stamps of a row that was just written are of this moment (to the second)."""
+def _within(stored: Stored, since: str, until: str) -> bool:
+    """Whether the stamps of a row that was just written are of the time of the write (to the second)."""
     if stored.created[:1] != "'":
         return True  # not SQLite's clock: nothing is known of it
-    return all(stamp(started) <= text[1:20] <= stamp(now) for text in (stored.created, stored.updated))
+    return since <= stored.created[1:20] <= until and since <= stored.updated[1:20] <= until
