@@ -24,7 +24,7 @@ from memguard.bench.suts.protocol import ANCHOR, HOME, STORE, Sut
 SCHEMA = "memguard.bench/1"
 BENCH = "integrity"
 _WORDS = {
-    STORE: "the store with its sidecars",
+    STORE: "the store",
     HOME: "the guard's folder",
     ANCHOR: "the anchor",
 }
@@ -67,7 +67,7 @@ def holds(sut: Sut) -> list[str]:
     """What the adversary holds, in words."""
     words = [_WORDS[folder] for folder in sut.adversary_holds]
     beside = sut.keeps_head and sut.anchor_folder.startswith(f"{HOME}/")
-    return [f"{w}, with the anchor in it" if beside and w == _WORDS[HOME] else w for w in words]
+    return [f"{w} with the anchor in it" if beside and w == _WORDS[HOME] else w for w in words]
 
 
 def witness(sut: Sut) -> str:

@@ -10,6 +10,14 @@ _COLUMN = 9
 _RUNGS = ("", "@anchor-held", ":head-beside", ":chain", ":tag")
 _HEADS = {"": "guarded", "@anchor-held": "anchor", ":head-beside": "head", ":chain": "chain", ":tag": "tags"}
 _HEADS2 = {"": "", "@anchor-held": "held too", ":head-beside": "beside", ":chain": "only", ":tag": "only"}
+_WHAT: dict[str | None, str] = {
+    None: "without a guard",
+    "": "tags, chain and head, the head in an anchor elsewhere",
+    "@anchor-held": "the same",
+    ":head-beside": "the same, but the head beside the store",
+    ":chain": "tags and chain, no head",
+    ":tag": "tags, no chain, no head",
+}
 Row = Mapping[str, Any]
 
 WORDS = (
@@ -88,15 +96,13 @@ def _block(document: Mapping[str, Any], base: str, made: Sequence[Row]) -> str:
         text = _fit(f"{about['edit']}")[: space - 1]
         lines.append((f"{case:<5}{text:<{space}}" + "".join(f"{v:<{_COLUMN}}" for v in verdicts)).rstrip())
     lines += [""] + [_total(title, rows, space, key) for title, key in _TOTALS]
-    lines += [""] + [
-        _fit(f"  {_label(r)}: adversary holds {' and '.join(r['adversary_holds'])}") for r in rows
-    ]
+    lines += ["", *(_fit(f"  {_label(r)}: {_what(r)}; the adversary holds {_holds(r)}") for r in rows)]
     skipped = [c for c in document["cases"] if all(r["cells"][c]["verdict"] == "N/A" for r in rows)]
     reasons: dict[str, list[str]] = {}
     for case in skipped:
         reasons.setdefault(first["cells"][case]["detail"], []).append(case)
     lines += [_fit(f"  N/A here: {' '.join(cases)}: {reason}") for reason, cases in reasons.items()]
-    return "\n".join([*lines, *_differences(rows), *_failures(rows)])
+    return "\n".join([*lines, *_absences(rows, skipped), *_differences(rows), *_failures(rows)])
 
 
 _TOTALS = (
@@ -129,6 +135,26 @@ def _total(title: str, rows: Sequence[Row], space: int, key: str) -> str:
         return str(value).split(" ")[0] if key.endswith("level") else str(value)
 
     return (f"     {title:<{space}}" + "".join(f"{show(r):<{_COLUMN}}" for r in rows)).rstrip()
+
+
+def _what(row: Row) -> str:
+    return _WHAT.get(_suffix(row["sut"]), "guarded")
+
+
+def _holds(row: Row) -> str:
+    return ", ".join(row["adversary_holds"])
+
+
+def _absences(rows: Sequence[Row], skipped: Sequence[str]) -> list[str]:
+    """Cells that are N/A in one guarded column though not in all."""
+    found = []
+    for row in rows:
+        reasons: dict[str, list[str]] = {}
+        for case, cell in row["cells"].items():
+            if row["guarded"] and cell["verdict"] == "N/A" and case not in skipped:
+                reasons.setdefault(cell["detail"], []).append(case)
+        found += [_fit(f"  {_label(row)}: N/A: {' '.join(cases)}: {why}") for why, cases in reasons.items()]
+    return found
 
 
 def _differences(rows: Sequence[Row]) -> list[str]:

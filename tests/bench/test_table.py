@@ -45,7 +45,7 @@ def test_totals_holders_and_the_sentence(document: dict[str, Any]) -> None:
     text = table.render(document)
     [levels] = [line for line in text.splitlines() if "level L0-L4, strict" in line]
     assert levels.split()[-6:] == ["L0", "L4", "L3", "L4", "L4", "L4"]
-    assert "adversary holds" in text
+    assert "the adversary holds" in text
     assert f"{BASE}+memguard: metric 0.50, {len(CASES) - 1} of {len(CASES)} edits REPORTED, not: X40" in text
     assert text.splitlines()[-1] == (
         f"In one sentence: bare stores served {len(CASES)} of {len(CASES)} edits as genuine memory; "

@@ -6,11 +6,14 @@ repeat a cell by hand. Paths are relative to the cell.
 
 from __future__ import annotations
 
+import atexit
+import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _APPLY = Path(__file__).with_name("apply_sql.py")
@@ -18,6 +21,35 @@ _APPLY = Path(__file__).with_name("apply_sql.py")
 
 class EditFailed(RuntimeError):
     """The tool could not make the edit: the bench's fault, never a verdict."""
+
+
+class _Tool:
+    """The adversary's SQL tool, started once per process of the bench; it serves one request after another."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-I", "-S", str(_APPLY)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        atexit.register(self.close)
+
+    def request(self, file: str, script: str) -> str | None:
+        """Run a script on a file; None, or what went wrong."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"file": file, "script": script}) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        return json.loads(answer)["error"] if answer else "the SQL tool ended"
+
+    def close(self) -> None:
+        """End the tool: it stops when its input does."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=10)
+
+
+@cache
+def _tool() -> _Tool:
+    return _Tool()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +62,14 @@ class Sql:
 
     def run(self, cell: Path) -> None:
         """Apply it in an interpreter that has loaded nothing but sqlite3."""
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-I",
-                "-S",
-                str(_APPLY),
-                str(cell / self.file),
-                *(["keep"] if self.keep_log else []),
-            ],
-            input=self.script,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        if done.returncode:
-            raise EditFailed(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no message")
+        if self.keep_log:
+            command = [sys.executable, "-I", "-S", str(_APPLY), str(cell / self.file)]
+            done = subprocess.run(command, input=self.script, capture_output=True, text=True, timeout=60)
+            error = done.stderr.strip().splitlines()[-1] if done.returncode else None
+        else:
+            error = _tool().request(str(cell / self.file), self.script)
+        if error:
+            raise EditFailed(error)
 
     def text(self) -> str:
         """The step as a shell command."""
