@@ -173,6 +173,8 @@ kinds = Registry(
 )
 #: Systems under test of the benches, by base name.
 suts = Registry("sut", "memguard.bench.suts.names:BASES")
+#: Cases of the integrity bench, by id; each has ``id``, ``title``, ``plain`` (the edit) and ``passes``.
+cases = Registry("case", "memguard.bench.integrity.cases:BY_ID")
 #: Command groups that live above the command line's floor, by verb.
 commands = Registry(
     "command",
@@ -181,7 +183,7 @@ commands = Registry(
 )
 
 ALL: Mapping[str, Registry] = {
-    registry.kind: registry for registry in (guards, anchors, keys, adapters, kinds, suts, commands)
+    registry.kind: registry for registry in (guards, anchors, keys, adapters, kinds, suts, cases, commands)
 }
 
 

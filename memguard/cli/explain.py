@@ -53,17 +53,27 @@ def _fill(text: str) -> str:
 
 @functools.cache
 def pages() -> Mapping[str, Page]:
-    """Every page by its code, in the order of the file."""
+    """Every page of ``explain.toml`` by its code, in the order of the file."""
     source = importlib.resources.files("memguard.cli").joinpath("explain.toml").read_text(encoding="utf-8")
     found: dict[str, Page] = {}
     for code, entry in tomllib.loads(source).items():
-        found[code] = Page(
-            code,
-            entry["title"],
-            entry["means"].strip(),
-            entry.get("cause", "").strip(),
-            entry.get("do", "").strip(),
-        )
+        text = {name: entry.get(name, "").strip() for name in ("title", "means", "cause", "do")}
+        found[code] = Page(code, **text)
+    return found
+
+
+def case_pages() -> Mapping[str, Page]:
+    """The bench's own cases (X01...), as the bench itself describes them: one text, kept in one place."""
+    from memguard import registry
+
+    found = {}
+    for name in registry.cases.names():
+        case = registry.cases.get(name)
+        edit, _, then = case.plain.partition("; ")
+        subject = "The" if edit.startswith("the anchor is") else "An adversary"
+        rest = edit.removeprefix("the ") if subject == "The" else edit
+        means = f"{subject} {rest}{'; ' + then if then else ''}. A refusal shows that {case.passes}."
+        found[name] = Page(name, case.title, means, "", "")
     return found
 
 
@@ -76,10 +86,12 @@ def explain(code: str | None) -> Report:
     Without CODE, list every code and case with its title.
     """
     known = pages()
-    if code is None:
-        rows = [{"code": page.code, "title": page.title} for page in known.values()]
+    wanted = code.strip().upper() if code is not None else ""
+    if not wanted or wanted not in known:
+        known = {**case_pages(), **known}
+    if not wanted:
+        rows = [{"code": page.code, "title": page.title} for _, page in sorted(known.items())]
         return Report("explain", columns=("code", "title"), rows=rows)
-    wanted = code.strip().upper()
     page = known.get(wanted)
     if page is None:
         close = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import memguard
-from memguard.cli.explain import pages
+from memguard.cli.explain import case_pages, pages
 
 ROOTS = [Path(memguard.__file__).parent]
 _CODE = re.compile(r"\bMG\d{3}\b")
@@ -58,6 +58,7 @@ def test_the_list(run) -> None:
     result = run("explain")
     assert result.exit_code == 0
     assert all(code in result.stdout for code in pages())
+    assert "X01" in result.stdout
 
 
 def test_an_unknown_code_is_a_usage_error_with_a_suggestion(run) -> None:
@@ -66,10 +67,14 @@ def test_an_unknown_code_is_a_usage_error_with_a_suggestion(run) -> None:
     assert 'Did you mean "MG4' in result.stderr
 
 
-def test_the_cases_are_those_of_the_bench_under_its_titles() -> None:
+def test_the_cases_are_those_of_the_bench_in_its_own_words(run, data) -> None:
     from memguard.bench.integrity.cases import CASES
 
-    assert {case.id: case.title for case in CASES if case.id.startswith("X")} == {
-        code: page.title for code, page in pages().items() if code.startswith("X")
-    }
-    assert {case.id for case in CASES} <= set(pages())
+    found = case_pages()
+    assert {case.id: case.title for case in CASES} == {code: page.title for code, page in found.items()}
+    assert {case.id for case in CASES if case.id.startswith("T")} <= set(pages())
+    for page in found.values():
+        assert page.means[0].isupper()
+        assert page.means.endswith(".")
+    own = next(case for case in CASES if case.id.startswith("X"))
+    assert data(run("explain", own.id.lower(), "--format", "json"))["title"] == own.title
