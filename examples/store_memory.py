@@ -28,13 +28,13 @@ ALICE, BOB, CAROL = ("users", "alice"), ("users", "bob"), ("users", "carol")
 
 def write_memories(store: BaseStore) -> None:
     """What the agent learned, each memory with the place it came from."""
-    with source("user", id="alice"):
+    with source("user:alice"):
         store.put(ALICE, "diet", {"text": "Alice eats no meat."})
     with source("web:https://shop.example"):
         store.put(ALICE, "shop", {"text": "Delivery to Alice takes two days."})
-    with source("user", id="bob"):
+    with source("user:bob"):
         store.put(BOB, "iban", {"text": "Bob is paid to account ending 4471."})
-    with source("user", id="carol"):
+    with source("user:carol"):
         store.put(CAROL, "desk", {"text": "Carol sits on the third floor."})
 
 

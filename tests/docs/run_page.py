@@ -60,10 +60,10 @@ def matches(expected: str, line: str) -> bool:
 
 
 def missing(expected: list[str], output: list[str]) -> str | None:
-    """The first expected line that does not follow, in order, in the output."""
-    rest = iter(output)
+    """The first expected line that does not follow, in order, in the output; columns may be of any width."""
+    rest = iter(" ".join(line.split()) for line in output)
     for wanted in expected:
-        if wanted.strip() and not any(matches(wanted, line) for line in rest):
+        if wanted.strip() and not any(matches(" ".join(wanted.split()), line) for line in rest):
             return wanted
     return None
 
