@@ -182,8 +182,8 @@ class AnchorLog:
 
     def sync(self) -> None:
         """Make durable what was appended without."""
+        self._tail = False  # a sync that fails has told its caller: close does not say it again
         self.anchor.sync()
-        self._tail = False
 
     def harvest(self) -> None:
         """Carry finished operations over to the ledger."""

@@ -11,6 +11,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -161,8 +162,13 @@ class MemGuard:
                 do="memguard init makes a home; or give MemGuard.open its folder.",
             )
         ring = open_keys(_beside(settings.keys, folder))
-        _check_seal(folder, ring)
-        return cls(folder.absolute(), settings, ring, open_anchor(_beside(settings.anchor, folder)))
+        log = open_anchor(_beside(settings.anchor, folder))
+        try:
+            _check_seal(folder, ring)
+        except TamperedError:
+            AnchorLog(log, ring).close()  # another key is not tampering: the log says whose records it holds
+            raise
+        return cls(folder.absolute(), settings, ring, log)
 
     def close(self) -> None:
         """Finish what is pending and let go. Idempotent; never touches a wrapped object."""
@@ -170,13 +176,14 @@ class MemGuard:
             if self._closed:
                 return
             self._closed = True
-        for scrubber in self._scrubbers:
-            scrubber.stop()
-        for _, _, custody in self._guarded.values():
-            custody.close()
-        self._log.close()
-        self._ledger.close()
-        self.labels.close()
+        with ExitStack() as last_first:  # one that fails does not keep the others open
+            last_first.callback(self.labels.close)
+            last_first.callback(self._ledger.close)
+            last_first.callback(self._log.close)
+            for _, _, custody in self._guarded.values():
+                last_first.callback(custody.close)
+            for scrubber in self._scrubbers:
+                last_first.callback(scrubber.stop)
 
     def __enter__(self) -> MemGuard:
         return self
@@ -492,6 +499,14 @@ def _beside(uri: str, folder: Path) -> str:
     return uri
 
 
+def _seal_anew(folder: Path, text: bytes, keys: KeyRing) -> None:
+    """After a rotation: the old key may be destroyed one day. A home that cannot be written keeps its old seal."""
+    fresh = folder / f"{SEAL}.{os.getpid()}"
+    with suppress(OSError):
+        fresh.write_bytes(seal(text, keys.subkey("config")))
+        fresh.replace(folder / SEAL)
+
+
 def _check_seal(folder: Path, keys: KeyRing) -> None:
     """memguard.toml is authenticated under a key of the ring, where a seal stands beside it."""
     try:
@@ -502,6 +517,8 @@ def _check_seal(folder: Path, keys: KeyRing) -> None:
     for kid in reversed(keys.ids):
         try:
             unseal(text, sealed, keys.subkey("config", kid))
+            if kid != keys.current:
+                _seal_anew(folder, text, keys)
             return
         except TamperedError as error:
             wrong = error

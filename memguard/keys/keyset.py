@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from secrets import token_bytes
+from secrets import token_bytes, token_hex
 from string import ascii_lowercase
 from types import MappingProxyType
 
@@ -152,15 +152,20 @@ def valid_id(kid: str) -> str:
 
 
 def next_id(taken: Mapping[str, Key] | tuple[()]) -> str:
-    """The first free id of this month: ``2026-12-a``, …, ``2026-12-z``, ``2026-12-aa``, …"""
+    """The first free id of this month, and four random digits: ``2026-12-a-7f3c``, …, ``2026-12-aa-09b1``, …
+
+    The digits keep two key files of one month apart: the wrong one is then an unknown key, where the
+    same id over another secret would look like tampering.
+    """
     month = today().strftime("%Y-%m-")
+    used = {"-".join(kid.split("-")[:3]) for kid in taken}
     number = 0
     while True:
         letters, rest = "", number
         while rest >= 0:
             letters, rest = ascii_lowercase[rest % 26] + letters, rest // 26 - 1
-        if month + letters not in taken:
-            return month + letters
+        if month + letters not in used:
+            return f"{month}{letters}-{token_hex(2)}"
         number += 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def test_a_key_is_made_once_and_never_overwritten(path: Path) -> None:
     second = open_keys(f"file:{path}", create=True)
     assert path.read_text() == content
     assert first.subkey("row") == second.subkey("row")
-    assert first.current == datetime.now(UTC).strftime("%Y-%m-a")
+    assert re.fullmatch(datetime.now(UTC).strftime("%Y-%m-a-[0-9a-f]{4}"), first.current)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert [p.name for p in path.parent.iterdir()] == ["key.json"]

@@ -210,7 +210,7 @@ async def test_an_encrypted_saver_gives_the_same_results(new_scene: Any) -> None
     assert results[3] == results[2]
 
 
-# -- delta channels -------------------------------------------------------------------------------------------
+# -- delta channels ---------------------------------------------------------------------------------
 
 
 class Delta(TypedDict):
@@ -269,7 +269,7 @@ def test_an_old_write_behind_a_delta_channel_cannot_be_edited(scene: Any) -> Non
     assert caught.value.case == "T1"
 
 
-# -- allow-lists -----------------------------------------------------------------------------------------------
+# -- allow-lists ------------------------------------------------------------------------------------
 
 STRICT = """
 import sqlite3, sys
@@ -326,7 +326,7 @@ def test_a_dataclass_under_strict_msgpack_comes_back_as_the_bare_saver_gives_it(
     assert sqlite_guarded.count("Limit(amount=101)") >= 2  # the clone with the allow-list and the graph's own
 
 
-# -- what LangGraph's inspection sees -----------------------------------------------------------------------------
+# -- what LangGraph's inspection sees ---------------------------------------------------------------
 
 
 def test_send_and_branches_of_different_length(new_scene: Any) -> None:

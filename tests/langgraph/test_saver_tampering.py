@@ -136,7 +136,7 @@ def errors_of(answers: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-# -- every column of every table ---------------------------------------------------------------------
+# -- every column of every table --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_any_single_bit_flipped_is_refused_or_changes_no_answer(
         shutil.rmtree(case.scene.root)
 
 
-# -- rows taken, brought back, moved ------------------------------------------------------------------
+# -- rows taken, brought back, moved ----------------------------------------------------------------
 
 
 def _again(case: Any, table: str, where: str, **changes: Any) -> None:
@@ -518,7 +518,7 @@ def test_the_bare_saver_serves_what_each_edit_made_of_it(golden: Any, tmp_path: 
     untouched.close()
 
 
-# -- files ------------------------------------------------------------------------------------------------
+# -- files ------------------------------------------------------------------------------------------
 
 
 def _files(scene: Any) -> list[Path]:
@@ -635,7 +635,7 @@ def test_a_deleted_thread_that_comes_back_is_refused(tampered: Any, place: Any, 
     assert caught.value.case in ("T5", "T7")
 
 
-# -- while it runs -----------------------------------------------------------------------------------------
+# -- while it runs ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -681,7 +681,7 @@ async def test_the_async_saver_refuses_too(tampered: Any, place: Any, counting: 
         assert [f.case for f in report.findings] == ["T1"]
 
 
-# -- code, and ciphers -----------------------------------------------------------------------------------
+# -- code, and ciphers ------------------------------------------------------------------------------
 
 
 def _bomb(marker: Path) -> bytes:
