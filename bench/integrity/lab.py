@@ -22,6 +22,7 @@ from memguard.bench.integrity.landed import Landing
 from memguard.bench.integrity.verdict import Observation
 from memguard.bench.suts import names
 from memguard.bench.suts.protocol import ANCHOR, HOME, STORE, Item, Record, Sut, View, view_of
+from memguard.errors import ConfigError
 
 KINDS: dict[str, Kind] = {k.name: k for k in (saver_cases.KIND, sqlite_store.KIND)}
 _CONTEXTS = ("A", "B", "C")
@@ -115,6 +116,21 @@ class Lab:
         }
 
 
+def kind_of(sut: Sut) -> Kind:
+    """The adversary's edits for a SUT: those it brings along, or the bench's own for its kind of store.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    kind: Kind | None = sut.edits or KINDS.get(sut.kind)
+    if kind is None:
+        raise ConfigError(
+            f'no edits are written for stores of the kind "{sut.kind}"',
+            do="give the SUT an `edits` of its own: a memguard.bench.integrity.edits.scene.Kind",
+        )
+    return kind
+
+
 @contextmanager
 def running(sut: Sut) -> Iterator[Sut]:
     """The SUT between start and stop; stopped after a failed start too."""
@@ -167,7 +183,7 @@ def run_case(lab: Lab, case: Case, point: str, *, alive: bool = False) -> Outcom
     """Run one case at one detection point (``read`` or ``audit``); ``alive`` edits under the running SUT."""
     out = Outcome()
     sut = lab.fresh()
-    kind = KINDS[sut.kind]
+    kind = kind_of(sut)
     os.environ.pop(MARKER, None)
     try:
         try:

@@ -92,8 +92,9 @@ def _cell(lab: Lab, cell_id: str, broken: Exception | None) -> Any:
 
 
 def _worker_start() -> None:
-    """Ctrl-C is the parent's business: it ends the workers, whose finished cells are kept."""
+    """Ctrl-C is the parent's business: it ends the workers, who tidy up and whose finished cells are kept."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 
 
 def _say_stderr(message: str) -> None:

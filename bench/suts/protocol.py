@@ -81,6 +81,8 @@ class Sut(ABC):
     #: Which kind of store it is: the key of the adversary's edits for it.
     kind: str
     guarded: bool = False
+    #: A ``memguard.bench.integrity.edits.scene.Kind`` of its own, for a kind of store that the bench does not know.
+    edits: Any = None
     #: Loggers whose records at WARNING or above are this SUT's documented integrity signals.
     signal_loggers: tuple[str, ...] = ()
     #: Whether the SUT has a separate audit command.
