@@ -95,6 +95,20 @@ class Operations:
         method: Callable[..., Any] = getattr(self._raw, f"a{name}" if self.is_async else name)
         return method
 
+    def _change(self, name: str, *args: Any, **options: Any) -> Operation[Any]:
+        """Call a method of the saver that writes.
+
+        What it leaves uncommitted when it fails is rolled back: a scan over the same connection would
+        take it for stored, and a crash would then take it from a head that counts it.
+        """
+        try:
+            return (yield Call(self._method(name), *args, **options))
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield Call(self._scan.abandon)
+            raise
+
     # -- reading -----------------------------------------------------------------------------
 
     def get_tuple(self, config: RunnableConfig) -> Operation[CheckpointTuple | None]:
@@ -315,7 +329,7 @@ class Operations:
             ]
 
         def perform() -> Operation[RunnableConfig]:
-            answer: RunnableConfig = yield Call(self._method("put"), config, handed, sealed_metadata, new_versions)
+            answer: RunnableConfig = yield from self._change("put", config, handed, sealed_metadata, new_versions)
             return answer
 
         name = rows.context_of(thread, namespace)
@@ -421,7 +435,7 @@ class Operations:
             return [change]
 
         def perform() -> Operation[None]:
-            yield Call(self._method("put_writes"), config, handed, task_id, task_path)
+            yield from self._change("put_writes", config, handed, task_id, task_path)
 
         yield from self.custody.operate([rows.context_of(thread, namespace)], prepare, perform)
 
@@ -454,7 +468,7 @@ class Operations:
             return list((yield from self._thread(thread)))
 
         def perform() -> Operation[None]:
-            yield Call(self._method("delete_thread"), thread)
+            yield from self._change("delete_thread", thread)
 
         yield from self.custody.operate(names, _delete_all, perform)
 
@@ -474,7 +488,7 @@ class Operations:
             return list(found)
 
         def perform() -> Operation[None]:
-            yield Call(self._method("prune"), thread_ids, strategy=strategy)
+            yield from self._change("prune", thread_ids, strategy=strategy)
 
         def candidates(context: Context, group: bytes, _found: Any) -> bool:
             return strategy == "delete" or group != context.head.latest
@@ -495,7 +509,7 @@ class Operations:
             return list(dict.fromkeys([*self.custody.known(), *there]))
 
         def perform() -> Operation[None]:
-            yield Call(self._method("delete_for_runs"), run_ids)
+            yield from self._change("delete_for_runs", run_ids)
 
         def candidates(context: Context, group: bytes, _found: Any) -> bool:
             return of_run.get((context.id, group), False)
@@ -586,7 +600,7 @@ class Operations:
         thread, _ = rows.thread_of(context.id)
         if removes is not None:
             raise UnsupportedError("a partial delete of checkpoints cannot be completed.", code="MG146")
-        yield Call(self._method("delete_thread"), thread)
+        yield from self._change("delete_thread", thread)
 
     def scan(self, context: Context) -> Operation[Any]:
         """Every row of the context, for custody."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from langgraph.checkpoint.base import CheckpointTuple
@@ -59,6 +59,10 @@ class Scan(Protocol):
 
     def collect(self, method: Callable[..., Any], config: Any, **options: Any) -> Any:
         """The saver's list as a sequence (a coroutine of one for an async saver)."""
+        ...
+
+    def abandon(self) -> Any:
+        """Roll back what a failed method of the saver left uncommitted."""
         ...
 
 
@@ -126,6 +130,11 @@ class SqliteScan:
             for sql, values in statements:
                 cursor.execute(sql, values)
 
+    def abandon(self) -> Any:
+        with self._saver.lock, suppress(sqlite3.Error):
+            if self._saver.conn.in_transaction:
+                self._saver.conn.rollback()
+
     def hint(self) -> Operation[object]:
         found = yield Call(self._all, "PRAGMA data_version")
         return found[0][0]
@@ -162,6 +171,12 @@ class AsyncSqliteScan(SqliteScan):
             for sql, values in statements:
                 await self._saver.conn.execute(sql, values)
             await self._saver.conn.commit()
+
+    async def abandon(self) -> None:
+        async with self._saver.lock:
+            with suppress(sqlite3.Error, ValueError):  # ValueError: the connection is closed
+                if self._saver.conn.in_transaction:
+                    await self._saver.conn.rollback()
 
     async def collect(self, method: Callable[..., Any], config: Any, **options: Any) -> Sequence[CheckpointTuple]:  # type: ignore[override]
         return [found async for found in method(config, **options)]
@@ -209,6 +224,9 @@ class GeneralScan:
     def hint(self) -> Operation[object]:
         return None
         yield  # makes this an operation like its siblings
+
+    def abandon(self) -> Any:
+        """Such a saver's transactions are its own."""
 
     def _listed(self, config: Any) -> Operation[Sequence[CheckpointTuple]]:
         method = self._saver.alist if self._async else self._saver.list

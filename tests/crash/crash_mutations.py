@@ -1,3 +1,129 @@
+"""Bugs on purpose, one at a time: each must be caught by a check of this folder, or the check is worth nothing."""
+
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import memguard.anchors.logfile as logfile
+import memguard.custody as custody_module
+from memguard.custody import Custody
+from memguard.integrity.canonical import frame
+from memguard.integrity.logview import LogView
+from memguard.integrity.recovery import decide
+from memguard.integrity.tag import _DOMAIN, Sealer
+from memguard.integrity.verifier import Context
+from memguard.ledger.sqlite import SqliteLedger
+
+
+def skip_fsync() -> None:
+    """The anchor's log is never synced."""
+
+    def datasync(self: logfile.LogFile) -> None:
+        self.durable = max(self.durable, self.mark[0])
+
+    logfile.LogFile.datasync = datasync  # type: ignore[method-assign]
+
+
+def skip_intent() -> None:
+    """Ordinary writes are not announced."""
+    Custody._note = lambda self, items: None  # type: ignore[method-assign]
+
+
+def keep_fence() -> None:
+    """A recovery does not raise the fence."""
+    original = Custody._settle
+
+    def settle(self: Custody, context: Context, seen: Any, operation: str, generation: int) -> Any:
+        context.head = context.head._replace(fence=context.head.fence - 1)
+        return (yield from original(self, context, seen, operation, generation))
+
+    Custody._settle = settle  # type: ignore[method-assign]
+
+
+def believe_newer() -> None:
+    """Rows ahead of the head are taken for an unfinished write even if none was announced."""
+
+    def credulous(*args: Any, new_boot: bool, **options: Any) -> Any:
+        return decide(*args, new_boot=True, **options)
+
+    custody_module.decide = credulous  # type: ignore[attr-defined]
+
+
+def drop_context() -> None:
+    """A tag does not say whose row it is."""
+
+    def init(self: Sealer, key: bytes, kid: str, kind: bytes, store: str, context: str) -> None:
+        self._key, self.kid = key, kid
+        self._prefix = frame(_DOMAIN, kind, store.encode(), kid.encode(), b"")
+
+    Sealer.__init__ = init  # type: ignore[method-assign]
+
+
+def forget_head() -> None:
+    """A compaction leaves one context's head out."""
+    original = LogView.compacted
+
+    def compacted(self: LogView, time: float) -> list[bytes]:
+        first = next(iter(self.heads))
+        kept = self.heads.pop(first)
+        try:
+            return original(self, time)
+        finally:
+            self.heads[first] = kept
+
+    LogView.compacted = compacted  # type: ignore[method-assign]
+
+
+def index_first() -> None:
+    """The index learns of a write before the store has it, and keeps it when the store refuses."""
+    original = Custody._announce
+
+    def announce(self: Custody, live: Any) -> Any:
+        for context, change in live:
+            for group, cell in change.adds:
+                context.index.add(group, cell)
+        return (yield from original(self, live))
+
+    Custody._announce = announce  # type: ignore[method-assign]
+    Custody._resolve = _nothing  # type: ignore[method-assign,assignment]
+    Context.doubt = property(lambda self: False, lambda self, value: None)  # type: ignore[assignment]
+
+
+def _nothing(self: Custody, live: Any) -> Any:
+    return
+    yield
+
+
+def unsettled_ledger() -> None:
+    """A compaction drops operations from the log that the history does not hold durably."""
+    SqliteLedger.sync = lambda self: None  # type: ignore[method-assign]
+
+
+def half_announced() -> None:
+    """A delete of several namespaces is announced by one record each."""
+    original = LogView.intent
+    from memguard.anchorlog import AnchorLog
+    from memguard.integrity.logview import Intent
+
+    inner = AnchorLog._records
+
+    def records(self: AnchorLog, items: Any) -> list[bytes]:
+        intents = [original(self._view, item) for item in items if isinstance(item, Intent)]
+        return intents + inner(self, [item for item in items if not isinstance(item, Intent)])
+
+    AnchorLog._records = records  # type: ignore[method-assign]
+
+
+MUTATIONS: dict[str, Callable[[], None]] = {
+    f.__name__: f
+    for f in (
+        skip_fsync, skip_intent, keep_fence, believe_newer, drop_context, forget_head, index_first,
+        unsettled_ledger, half_announced,
+    )
+}  # fmt: skip
+
+
 def apply(name: str) -> None:
-    raise SystemExit(name)
+    """Put a bug into this process."""
+    MUTATIONS[name]()
