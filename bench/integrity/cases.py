@@ -389,6 +389,52 @@ OWN_CASES: tuple[Case, ...] = (
         landed.only("A", gone=True),
         paths=_WIDE,
     ),
+    Case(
+        "X51",
+        "record of a sister store",
+        "copied a record from another store of the program",
+        "a record is bound to its store, not to the key alone",
+        landed.one_changed("A", {"content", "meta"}, newest=True),
+        before=("sister:A",),
+    ),
+    Case(
+        "X52",
+        "sister store in its place",
+        "put another store of the program in its place",
+        "a store is bound to its name as a whole",
+        landed.swapped,
+        before=("sister:A",),
+        contexts=("A", "B"),
+    ),
+    Case(
+        "X53",
+        "vector added",
+        "gave a harmless record a second vector",
+        "the set of a record's vectors is bound",
+        landed.added("A", table="vectors"),
+    ),
+    Case(
+        "X54",
+        "vector dropped",
+        "deleted a record's vector",
+        "the set of a record's vectors is bound",
+        landed.only("A", "vectors", gone=True),
+    ),
+    Case(
+        "X55",
+        "pending writes reordered",
+        "let two pending writes change their order",
+        "the order in which writes are applied is bound",
+        landed.one_changed("A", {"order"}, table="writes"),
+    ),
+    Case(
+        "X56",
+        "database restored alone",
+        "put an older copy of the database alone back",
+        "a restored backup is noticed",
+        landed.rolled_back(),
+        before=("copy", "write:A"),
+    ),
 )
 
 CASES: tuple[Case, ...] = (*DRAFT_CASES, *OWN_CASES)

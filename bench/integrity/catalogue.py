@@ -24,7 +24,8 @@ class Case:
         landed: control C3.
         contexts: contexts whose reading gives the verdict; the others show the collateral.
         before: genuine operations (through the SUT) after a fresh start and before the edit: ``copy`` (the adversary
-            copies what they hold), ``write:A``, ``same:A`` (one text in every context), ``delete:A``, ``replace:A``.
+            copies what they hold), ``write:A``, ``same:A`` (one text in every context), ``delete:A``, ``replace:A``,
+            ``sister:A`` (the same records, and a newer one, in a second store of the same program).
         after: what happens after the restart and before the reading: ``write:A``, ``again:A``, ``sweep``, ``touch:A``
             (everything is read once), ``wait:SECONDS``.
         paths: read paths, if not all: kind of store -> names.

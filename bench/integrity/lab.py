@@ -148,6 +148,8 @@ def genuine_operation(sut: Sut, operation: str, made: list[Record]) -> Record | 
         sut.delete(context)
     elif verb == "replace":
         sut.replace(context)
+    elif verb == "sister":
+        sut.sister(context)
     elif verb == "sweep":
         sut.sweep()
     elif verb == "touch":

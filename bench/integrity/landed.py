@@ -252,6 +252,14 @@ def only(who: str, table: str | None = None, *, gone: bool = False) -> Check:
     return check
 
 
+def swapped(at: Landing) -> str | None:
+    """The store's file holds other records than before, and those of another owner are gone."""
+    same = {r.content for r in at.main(at.before, "A")} & {r.content for r in at.main(at.after, "A")}
+    if not same or diff(at.before, at.after).nothing:
+        return "the store was not replaced by its sister"
+    return "the other owner's records are still there" if at.main(at.after, "B") else None
+
+
 def schema_only() -> Check:
     """One object was added to the schema; no row changed."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memguard.bench.suts.names import Name
@@ -72,6 +73,23 @@ class Guarded(Sut):
         self._mg = MemGuard.open(self.cell / HOME)
         self._wrapped = self._mg.guard(inner, name=self._store_name)
         return self._wrapped
+
+    def sister(self, context: str) -> None:
+        """The same life in a second database: stopped here, started there under another name, and back again."""
+        self.stop()
+        here = self._store_name, self._file, self.records
+        self._store_name, self._file, self.records = f"other-{here[0]}", "sister.db", {}
+        try:
+            self.start()
+            for record in here[2][context]:
+                self.write(record)
+            last = here[2][context][-1]
+            said = f"{last.text}, said elsewhere"
+            self.write(replace(last, n=last.n + 1, text=said, earlier=(*last.earlier, last.text)))
+            self.stop()
+        finally:
+            self._store_name, self._file, self.records = here
+        self.start()
 
     def unwrap(self) -> None:
         """Close the guard, if there is one."""

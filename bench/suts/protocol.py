@@ -90,6 +90,7 @@ class Sut(ABC):
 
     def __init__(self, cell: Path) -> None:
         self.cell = cell
+        self._file = "agent.db"
         #: What was written so far, by context: an agent knows its own keys.
         self.records: dict[str, list[Record]] = {}
 
@@ -125,7 +126,7 @@ class Sut(ABC):
     @property
     def database(self) -> Path:
         """The database file."""
-        return self.cell / STORE / "agent.db"
+        return self.cell / STORE / self._file
 
     # --- its life -----------------------------------------------------------------------------------------
 
@@ -158,6 +159,10 @@ class Sut(ABC):
     @abstractmethod
     def replace(self, context: str) -> None:
         """Write something of the context again, under the same identifiers, with a newer value."""
+
+    @abstractmethod
+    def sister(self, context: str) -> None:
+        """Write the context's records, and a newer one, into a second store of the same program (another name)."""
 
     def sweep(self) -> None:
         """Run the SUT's housekeeping, if it has any."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,10 +28,9 @@ class TheirStore(SaverSut):
 
 
 @pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry.suts, "_table", dict(registry.suts._entries()))
     registry.suts.add("their-store", lambda cell, name: TheirStore(cell, name))
-    yield
 
 
 @pytest.mark.usefixtures("registered")

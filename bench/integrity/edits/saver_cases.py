@@ -8,6 +8,7 @@ from memguard.bench.integrity.edits.raw import literal, where
 from memguard.bench.integrity.edits.scene import (
     DATABASE,
     FORGED,
+    SISTER,
     VIEW_WAITS,
     Inexpressible,
     Kind,
@@ -36,7 +37,7 @@ from memguard.bench.integrity.edits.sqlite_saver import (
     update_write,
     writes,
 )
-from memguard.bench.integrity.edits.steps import Remove, Replace, Restore, Sql, Step
+from memguard.bench.integrity.edits.steps import Copy, Remove, Replace, Restore, Sql, Step
 
 _MOVED = ("type", "checkpoint", "metadata")
 
@@ -353,6 +354,16 @@ def _unknown_owner(scene: Scene) -> list[Step]:
     return sql(insert("checkpoints", CHECKPOINT, forged))
 
 
+def _of_sister(scene: Scene) -> list[Step]:
+    tip = checkpoints(scene, "A")[-1]
+    donor = checkpoints(scene, "A", sister=True)[-1]
+    return sql(update(tip, **_copied(donor)))
+
+
+def _writes_reordered(scene: Scene) -> list[Step]:
+    return sql(update_write(_pending(scene)[0], task_path="~last"))
+
+
 def _state_rolled_back(scene: Scene) -> list[Step]:
     scene.need_guard("state file")
     if not scene.changed_since_copy("home"):
@@ -444,6 +455,10 @@ KIND = Kind(
         "X47": _swallowing,
         "X49": _unknown_owner,
         "X50": _emptied,
+        "X51": _of_sister,
+        "X52": lambda scene: [Copy(SISTER, DATABASE)],
+        "X55": _writes_reordered,
+        "X56": lambda scene: [Restore(("store",))],
     },
     why_not={
         "X21": "a checkpointer keeps no vectors",
@@ -451,6 +466,8 @@ KIND = Kind(
         "X23": "a checkpointer ranks by checkpoint id alone, which T4 and X35 edit",
         "X24": "checkpoints do not expire",
         "X25": "LangGraph keeps no history table beside the records",
+        "X53": "a checkpointer keeps no vectors",
+        "X54": "a checkpointer keeps no vectors",
         "X48": "the savers' tables have no index but their primary key's",
     },
 )

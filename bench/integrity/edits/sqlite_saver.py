@@ -117,10 +117,10 @@ def state(cell: Path) -> list[Raw]:
 # --- tools of the edits -----------------------------------------------------------------------------------
 
 
-def checkpoints(scene: Scene, who: str, *, copied: bool = False) -> list[Row]:
+def checkpoints(scene: Scene, who: str, *, copied: bool = False, sister: bool = False) -> list[Row]:
     """The checkpoint rows of a context, oldest first."""
     sql = "SELECT * FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id"
-    return scene.rows(sql, (thread(scene.owners[who]),), copied=copied)
+    return scene.rows(sql, (thread(scene.owners[who]),), copied=copied, sister=sister)
 
 
 def writes(scene: Scene, who: str, *, copied: bool = False) -> list[Row]:

@@ -14,6 +14,7 @@ from memguard.bench.integrity.edits.raw import Raw, canonical, literal, where
 from memguard.bench.integrity.edits.scene import (
     DATABASE,
     FORGED,
+    SISTER,
     VIEW_WAITS,
     Inexpressible,
     Kind,
@@ -24,7 +25,7 @@ from memguard.bench.integrity.edits.scene import (
     schema_rows,
     without_seal,
 )
-from memguard.bench.integrity.edits.steps import Remove, Replace, Restore, Sql, Step
+from memguard.bench.integrity.edits.steps import Copy, Remove, Replace, Restore, Sql, Step
 
 ITEM = ("prefix", "key", "value", "created_at", "updated_at", "expires_at", "ttl_minutes")
 VECTOR = ("prefix", "key", "field_name", "embedding", "created_at", "updated_at")
@@ -75,10 +76,10 @@ def state(cell: Path) -> list[Raw]:
 # --- tools of the edits -----------------------------------------------------------------------------------
 
 
-def items(scene: Scene, who: str, *, copied: bool = False) -> list[Row]:
+def items(scene: Scene, who: str, *, copied: bool = False, sister: bool = False) -> list[Row]:
     """The items of a context in the store's order, oldest first."""
     sql_ = "SELECT * FROM store WHERE prefix = ? ORDER BY updated_at, rowid"
-    return scene.rows(sql_, (prefix(scene.owners[who]),), copied=copied)
+    return scene.rows(sql_, (prefix(scene.owners[who]),), copied=copied, sister=sister)
 
 
 def vectors(scene: Scene, who: str, *, copied: bool = False) -> list[Row]:
@@ -344,6 +345,21 @@ def _unknown_owner(scene: Scene) -> list[Step]:
     return sql(insert({**tip, "prefix": prefix(scene.owners["C"]), "value": value(tip, text=FORGED)}))
 
 
+def _of_sister(scene: Scene) -> list[Step]:
+    return sql(update(items(scene, "A")[-1], value=items(scene, "A", sister=True)[-1]["value"]))
+
+
+def _vector_added(scene: Scene) -> list[Step]:
+    rows = vectors(scene, "A")
+    second = {**rows[0], "field_name": f"{rows[0]['field_name']}.1", "embedding": rows[FACT_AT]["embedding"]}
+    return sql(insert(second, "store_vectors", VECTOR))
+
+
+def _vector_dropped(scene: Scene) -> list[Step]:
+    row = vectors(scene, "A")[FACT_AT]
+    return sql(f"DELETE FROM store_vectors WHERE {where(_KEY, [row[c] for c in _KEY])};")
+
+
 def _state_rolled_back(scene: Scene) -> list[Step]:
     scene.need_guard("state file")
     if not scene.changed_since_copy("home"):
@@ -439,6 +455,11 @@ KIND = Kind(
         "X48": _forgetting_index,
         "X49": _unknown_owner,
         "X50": _emptied,
+        "X51": _of_sister,
+        "X52": lambda scene: [Copy(SISTER, DATABASE)],
+        "X53": _vector_added,
+        "X54": _vector_dropped,
+        "X56": lambda scene: [Restore(("store",))],
     },
     why_not={
         "X03": _NO_WRITES,
@@ -450,6 +471,7 @@ KIND = Kind(
         "X25": "LangGraph keeps no history table beside the items",
         "X26": "an item has no owner, role or source beside its value; timestamps are T8",
         "X43": _NO_WRITES,
+        "X55": _NO_WRITES,
         "X41": "this store keeps a rollback journal, in which no finished change can be left behind",
     },
 )

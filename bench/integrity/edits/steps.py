@@ -136,7 +136,23 @@ class Replace:
         return f"sed -i 's/{self.old}/{self.new}/' {self.file}"
 
 
-Step = Sql | Restore | Remove | Replace
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Put one file in the place of another."""
+
+    source: str
+    target: str
+
+    def run(self, cell: Path) -> None:
+        """Copy the bytes."""
+        shutil.copyfile(cell / self.source, cell / self.target)
+
+    def text(self) -> str:
+        """The step as a shell command."""
+        return f"cp {self.source} {self.target}"
+
+
+Step = Sql | Restore | Remove | Replace | Copy
 
 
 def run(steps: Sequence[Step], cell: Path) -> None:
