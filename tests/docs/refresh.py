@@ -191,10 +191,14 @@ def measured(document: dict[str, Any]) -> str:
     return f"Measured {document['date'][:10]} ({', '.join(filter(None, [named, where]))})."
 
 
-def read_rows(document: dict[str, Any], suffixes: tuple[str | None, ...]) -> list[tuple[str, dict[str, Any]]]:
-    """The read-path rows of the known systems, each with the words over its column."""
+def read_rows(
+    document: dict[str, Any], suffixes: tuple[str | None, ...], bases: tuple[str, ...]
+) -> list[tuple[str, dict[str, Any]]]:
+    """The read-path rows of some systems, each with the words over its column."""
     found = []
     for base, shown_as in BASES.items():
+        if base not in bases:
+            continue
         for suffix in suffixes:
             name = base if suffix is None else f"{base}+memguard{suffix}"
             for row in document["rows"]:
@@ -203,9 +207,13 @@ def read_rows(document: dict[str, Any], suffixes: tuple[str | None, ...]) -> lis
     return found
 
 
-def verdict_table(document: dict[str, Any], suffixes: tuple[str | None, ...], *, own: bool) -> str:
-    """Verdicts of the strict reading, one line per edit, then metric, level and what was served."""
-    columns = read_rows(document, suffixes)
+SAVER, ASYNC, STORE = BASES
+
+
+def verdict_table(suffixes: tuple[str | None, ...], bases: tuple[str, ...], *, own: bool = False) -> str:
+    """Verdicts of the strict reading, one line per edit, then how many of our own were served, and the level."""
+    document = result("integrity")
+    columns = read_rows(document, suffixes, bases)
     if not columns:
         return "Not measured yet.\n\n"
     lines = [
@@ -228,22 +236,36 @@ def verdict_table(document: dict[str, Any], suffixes: tuple[str | None, ...], *,
     if not own:
         lines.append("| further edits (X cases) served as genuine | " + " | ".join(counts) + " |")
     lines.append("| level | " + " | ".join(row["strict_level"] for _, row in columns) + " |")
-    return "\n".join(lines) + f"\n\n{measured(document)}\n\n"
+    return "\n".join(lines) + "\n\n"
+
+
+def twin() -> str:
+    """One sentence that compares the asynchronous saver with the synchronous one, cell by cell."""
+    document = result("integrity")
+    differ = []
+    for suffix in (None, "", "@anchor-held"):
+        rows = [row for base in (SAVER, ASYNC) for _, row in read_rows(document, (suffix,), (base,))]
+        if len(rows) == 2:
+            one, other = ({c: cell["strict_verdict"] for c, cell in row["cells"].items()} for row in rows)
+            differ += [f"{COLUMNS[suffix]} {case}" for case in one if one[case] != other[case]]
+    return f"AsyncSqliteSaver differs from SqliteSaver in {', '.join(differ) if differ else 'no cell'}."
 
 
 def verdicts() -> str:
     """The README's table: saver and store, bare, guarded, and with the anchor in the adversary's hands."""
-    return verdict_table(result("integrity"), (None, "", "@anchor-held"), own=False)
+    table = verdict_table((None, "", "@anchor-held"), (SAVER, STORE))
+    return f"{table}{twin()} {measured(result('integrity'))}\n\n"
 
 
 def ladder() -> str:
-    """Which mechanism buys which edit."""
-    return verdict_table(result("integrity"), (None, ":tag", ":chain", ":head-beside", ""), own=False)
+    """Which mechanism buys which edit, for a checkpointer and for a store."""
+    rungs = (None, ":tag", ":chain", ":head-beside", "")
+    return "\n".join(verdict_table(rungs, (base,)) for base in (SAVER, STORE))
 
 
 def own_verdicts() -> str:
     """T and X cases, bare and guarded."""
-    return verdict_table(result("integrity"), (None, ""), own=True)
+    return verdict_table((None, ""), (SAVER, STORE), own=True) + measured(result("integrity")) + "\n\n"
 
 
 def overhead() -> str:
