@@ -18,7 +18,7 @@ import rfc8785
 from memguard.bench.integrity import controls, score, verdict
 from memguard.bench.integrity.cases import CASES
 from memguard.bench.integrity.catalogue import SUITE
-from memguard.bench.integrity.lab import Outcome
+from memguard.bench.integrity.trial import Outcome
 from memguard.bench.suts.protocol import ANCHOR, HOME, STORE, Sut
 
 SCHEMA = "memguard.bench/1"

@@ -17,7 +17,8 @@ from typing import Any
 from memguard.bench.integrity import rows
 from memguard.bench.integrity.cases import BY_ID, CASES
 from memguard.bench.integrity.controls import run_control
-from memguard.bench.integrity.lab import Lab, run_case
+from memguard.bench.integrity.lab import Lab
+from memguard.bench.integrity.trial import run_case
 from memguard.bench.report.rundir import RunDir
 from memguard.bench.suts import names
 

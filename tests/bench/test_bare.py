@@ -10,8 +10,9 @@ import pytest
 from memguard.bench.integrity import rows
 from memguard.bench.integrity.cases import BY_ID, CASES
 from memguard.bench.integrity.controls import run_control
-from memguard.bench.integrity.lab import KINDS, Lab, run_case
+from memguard.bench.integrity.lab import KINDS, Lab
 from memguard.bench.integrity.seeding import PER_CONTEXT, fact, records
+from memguard.bench.integrity.trial import run_case
 
 SAVER, ASYNC, STORE, ENCRYPTED = (
     "langgraph-sqlite-saver",

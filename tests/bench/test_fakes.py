@@ -10,7 +10,8 @@ import pytest
 from memguard.bench.integrity import rows
 from memguard.bench.integrity.cases import BY_ID
 from memguard.bench.integrity.controls import run_control
-from memguard.bench.integrity.lab import Lab, run_case
+from memguard.bench.integrity.lab import Lab
+from memguard.bench.integrity.trial import run_case
 from memguard.bench.suts.langgraph_saver import SaverSut
 from memguard.bench.suts.names import Name
 from memguard.bench.suts.protocol import Item, Record

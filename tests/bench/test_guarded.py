@@ -10,7 +10,8 @@ from memguard.bench.integrity import rows
 from memguard.bench.integrity.cases import BY_ID, CASES
 from memguard.bench.integrity.catalogue import DRAFT_CASES, Case
 from memguard.bench.integrity.controls import run_control
-from memguard.bench.integrity.lab import Lab, run_case
+from memguard.bench.integrity.lab import Lab
+from memguard.bench.integrity.trial import run_case
 
 SAVER = "langgraph-sqlite-saver"
 GUARDED = [f"{base}+memguard" for base in (SAVER, "langgraph-async-sqlite-saver", "langgraph-sqlite-store")]

@@ -14,8 +14,9 @@ from memguard.bench.integrity.cases import BY_ID, CASES
 from memguard.bench.integrity.edits import saver_cases, steps
 from memguard.bench.integrity.edits.raw import Raw, literal
 from memguard.bench.integrity.edits.scene import DATABASE, Kind, Scene
-from memguard.bench.integrity.lab import Lab, run_case
+from memguard.bench.integrity.lab import Lab
 from memguard.bench.integrity.landed import Landing
+from memguard.bench.integrity.trial import run_case
 
 OWNERS = {"A": "alice", "B": "bob", "C": "mallory"}
 KIND = saver_cases.KIND
@@ -129,7 +130,7 @@ def test_an_edit_that_did_not_land_is_an_error_and_no_verdict(
 
 def test_edits_load_no_code_of_any_system_under_test() -> None:
     code = (
-        "import sys; import memguard.bench.integrity.edits.saver_cases, memguard.bench.integrity.edits.sqlite_store;"
+        "import sys; import memguard.bench.integrity.edits.saver_cases, memguard.bench.integrity.edits.store_cases;"
         "print([m for m in sys.modules if m.split('.')[0] in ('langgraph', 'langchain_core', 'aiosqlite')"
         " or m.startswith(('memguard.integrity', 'memguard.engine', 'memguard.bench.suts'))])"
     )

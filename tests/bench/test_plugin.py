@@ -10,7 +10,8 @@ from memguard import registry
 from memguard.bench.integrity.catalogue import DRAFT_CASES
 from memguard.bench.integrity.edits import saver_cases
 from memguard.bench.integrity.edits.scene import Kind
-from memguard.bench.integrity.lab import Lab, kind_of, run_case
+from memguard.bench.integrity.lab import Lab, kind_of
+from memguard.bench.integrity.trial import run_case
 from memguard.bench.suts import names
 from memguard.bench.suts.langgraph_saver import SaverSut
 from memguard.bench.suts.names import Name
