@@ -12,6 +12,7 @@ from memguard.custody import Custody, latest_of
 from memguard.effects import Acquire, Block, Operation
 from memguard.errors import IntegrityError
 from memguard.integrity.audit import Finding, examine, extra, findings
+from memguard.integrity.index import newest
 from memguard.integrity.logview import HeadRecord, Intent, Note
 from memguard.integrity.tag import NOTHING, Seal
 from memguard.integrity.verifier import Context
@@ -137,7 +138,9 @@ class Caretaker:
         details = {"context": context.id, "records": len(sealed), "time": time.time()}
         yield from self._baseline(context, "adopt", details)
 
-    def _baseline(self, context: Context, operation: str, details: dict[str, Any]) -> Operation[None]:
+    def _baseline(
+        self, context: Context, operation: str, details: dict[str, Any], dropped: Sequence[Existing] = ()
+    ) -> Operation[None]:
         """Write the head of what stands, signed, with a note of who said so."""
         examined = examine(context, (yield from self._rows.scan(context)))
         if examined.bad:
@@ -155,7 +158,7 @@ class Caretaker:
             cells=seen.index.cells,
             total=current,
             latest=latest_of(seen.index),
-            horizon=context.head.horizon,
+            horizon=newest({k for k in (context.head.horizon, *(e.claim.group for e in dropped)) if k}),
         )
         record: HeadRecord = self._custody.record(context, head, operation, None, self._keys.current)
         place = (self._store, context.id)
@@ -197,7 +200,7 @@ class Caretaker:
     def accept(self, reason: str, apply: bool, only: Iterable[str] | None = None) -> Operation[Plan]:
         """An operator says that what stands is right: contexts get a new head, signed, with the reason.
 
-        Rows without a good tag are never accepted.
+        Rows without a good tag are never accepted: they are dropped, which the plan says first.
         """
         actions: list[dict[str, Any]] = []
         refused: list[dict[str, Any]] = []
@@ -209,17 +212,21 @@ class Caretaker:
             try:
                 self._log.refresh()
                 context = self._custody.fresh(name)
-                examined = examine(context, (yield from self._rows.scan(context)))
+                existing = list((yield from self._rows.existing(context)))
+                examined = examine(context, (e.claim for e in existing))
                 settled = self._log.intent((self._store, name)) is None
                 if not examined.bad and context.matches(examined.seen) and settled:
                     continue
-                if examined.bad:
-                    refused.append(_line(name, len(examined.bad), "rows without a good tag: repair drops them first"))
-                    continue
+                by_claim = {id(e.claim): e for e in existing}
+                bad = [by_claim[id(claim)] for claim, _ in examined.bad]
+                if bad:
+                    actions.append(_line(name, len(bad), "drop"))
                 actions.append(_line(name, examined.seen.index.cells, "accept"))
+                if apply and bad:
+                    yield from self._rows.drop(context, bad)
                 if apply:
                     details = {"context": name, "reason": reason, "time": time.time()}
-                    yield from self._baseline(context, "accept", details)
+                    yield from self._baseline(context, "accept", details, bad)
             finally:
                 self._custody.lock.release()
         return Plan("accept", self._store, apply, tuple(actions), tuple(refused))

@@ -13,14 +13,14 @@ from memguard.effects import Call, Operation
 from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph import rows
 from memguard.integrations.langgraph.operations import Operations
-from memguard.integrations.langgraph.scan import GeneralScan, SqliteScan, parsed_metadata, reading
+from memguard.integrations.langgraph.scan import GeneralScan, SqliteScan, reading
 from memguard.integrations.langgraph.serde import undecodable
 from memguard.integrity.tag import PREFIX, Seal
 from memguard.integrity.verifier import Claim, Context
 
 _CHECKPOINTS = (
     "SELECT rowid, checkpoint_id, parent_checkpoint_id, type, CAST(checkpoint AS BLOB), typeof(checkpoint), "
-    "CAST(metadata AS BLOB) FROM checkpoints "
+    "CAST(metadata AS BLOB), typeof(metadata) FROM checkpoints "
     "WHERE thread_id = ? AND checkpoint_ns = ?"
 )
 _WRITES = (
@@ -65,8 +65,9 @@ class SqliteCare:
         for item, seal in sealed:
             table, rowid, old = item.row
             if table == "checkpoints":
-                metadata = {**(old or {}), rows.FIELD: {"seal": seal.encode()}}
-                text = json.dumps(metadata, ensure_ascii=False).encode("utf-8", "ignore")
+                mine, label = old
+                own = {"seal": seal.encode()} if label is None else {"label": label, "seal": seal.encode()}
+                text = rows.metadata_text({**mine, rows.FIELD: own})
                 statements.append(("UPDATE checkpoints SET metadata = ? WHERE rowid = ?", (text, rowid)))
             else:
                 kind = f"{old}{rows.SEPARATOR}{seal.encode()}"
@@ -82,24 +83,31 @@ class SqliteCare:
 
 
 def _checkpoint(
-    thread: str, namespace: str, rowid: int, key: str, parent: Any, kind: Any, data: Any, form: str, text: Any
+    thread: str,
+    namespace: str,
+    rowid: int,
+    key: str,
+    parent: Any,
+    kind: Any,
+    data: Any,
+    form: str,
+    text: Any,
+    text_form: str,
 ) -> Existing:
     record = rows.name(thread, namespace, str(key))
-    try:
-        metadata = json.loads(text) if text is not None else {}
-    except (ValueError, TypeError, RecursionError):
-        metadata = None
     content = _sha(data, form)
-    claim = rows.checkpoint_claim(str(key), parent, kind, metadata, record, content)
-    if metadata is not None and text is not None and parsed_metadata(text) is None:
-        claim = claim._replace(flaw=undecodable(record))  # members that stand twice, or another spelling
-    mine: dict[str, Any] | None = None
-    if isinstance(metadata, dict):
-        mine, _ = rows.split_metadata(metadata)
-        if claim.seal is None:  # from before the guard: what a seal would bind
-            parent_text = None if parent is None else str(parent)
-            claim = claim._replace(bound=rows.bound_fields(parent_text, str(kind), mine, None))
-    return Existing(claim, content, b"", ("checkpoints", rowid, mine))
+    claim = rows.text_claim(str(key), parent, kind, text, record, content)
+    try:
+        mine, own = rows.split_metadata(json.loads(text) if text is not None else {})
+    except (ValueError, TypeError, RecursionError, AttributeError):
+        return Existing(claim._replace(flaw=undecodable(record)), content, b"", ("checkpoints", rowid, None))
+    label = own.get("label")
+    if claim.seal is None:  # from before the guard, or stripped: what a seal would bind
+        before = rows.text_before_seal(mine, label)
+        claim = claim._replace(bound=rows.text_fields(None if parent is None else str(parent), str(kind), before))
+    elif text_form != "blob":
+        claim = claim._replace(flaw=undecodable(record))
+    return Existing(claim, content, b"", ("checkpoints", rowid, (mine, label)))
 
 
 def _write(

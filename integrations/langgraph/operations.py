@@ -290,10 +290,7 @@ class Operations:
             kind, data = self._serde.dumps_typed(checkpoint)
             handed = SealedCheckpoint(checkpoint)
             handed.typed = (kind, data)
-            content, bound = Raw(kind, data).digest(), rows.bound_fields(parent, kind, full, label)
-            if rows.has_surrogate(bound):  # the SQLite savers drop what UTF-8 cannot say
-                full, label = rows.storable(full), rows.storable(label)
-                bound = rows.bound_fields(parent, kind, full, label)
+            content, bound = Raw(kind, data).digest(), rows.text_fields(parent, kind, rows.text_before_seal(full, label))
         else:
             handed = self._in_parts(checkpoint)
             stored = sorted(c for c in new_versions if c in checkpoint["channel_values"])

@@ -15,7 +15,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -35,7 +34,6 @@ SEPARATOR = "|"
 #: The sort key of a pending write whose seal gives none.
 NO_ORDER = ("", "", 0)
 #: A lone surrogate in the bytes of a bound field.
-_LONE = re.compile(rb"\xed[\xa0-\xbf]")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -65,14 +63,41 @@ def bound_fields(parent: str | None, kind: str, metadata: Mapping[str, Any], lab
     return (_optional(parent), kind.encode(), canonical_json(metadata), b"null" if label is None else canonical_json(label))
 
 
-def storable(value: Any) -> Any:
-    """What a JSON column that drops lone surrogates gives back for a value."""
-    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "ignore"))
+#: What stands after the bytes of a metadata column that the tag of a whole checkpoint binds, but for the seal.
+_SEAL, _END = b'"seal": "', b'"}}'
 
 
-def has_surrogate(bound: Sequence[bytes]) -> bool:
-    """Whether a bound field holds a lone surrogate (three bytes that begin with ED A0..BF)."""
-    return any(_LONE.search(part) for part in bound if b"\xed" in part)
+def metadata_text(metadata: Mapping[str, Any]) -> bytes:
+    """A metadata column as the SQLite savers write it: Python's JSON, without what UTF-8 cannot say."""
+    return json.dumps(metadata, ensure_ascii=False).encode("utf-8", "ignore")
+
+
+def text_before_seal(metadata: Mapping[str, Any], label: Any) -> bytes:
+    """The bytes of a metadata column up to its seal, which is the last thing in it."""
+    own = {"seal": ""} if label is None else {"label": label, "seal": ""}
+    return metadata_text({**metadata, FIELD: own})[: -len(_SEAL + _END)]
+
+
+def text_fields(parent: str | None, kind: str, before: bytes) -> tuple[bytes, ...]:
+    """What the tag of a whole checkpoint binds beside its key and content: parent, type, the metadata's bytes."""
+    return (_optional(parent), kind.encode("utf-8", "surrogatepass"), before)
+
+
+def text_claim(
+    key: str, parent: object, kind: object, text: object, record: str, content: bytes | None = None
+) -> Claim:
+    """The claim of a whole checkpoint whose metadata column is at hand: its bytes are bound, nothing is parsed.
+
+    So a member that stands twice, which one reader takes for the first and another for the last, is another text.
+    """
+    seal: str | None = None
+    bound: tuple[bytes, ...] = ()
+    if isinstance(text, bytes):
+        at = text.rfind(_SEAL)
+        if at > 0 and text.endswith(_END):
+            seal = text[at + len(_SEAL) : -len(_END)].decode("utf-8", "replace")
+            bound = text_fields(None if parent is None else str(parent), str(kind), text[:at])
+    return Claim(CHECKPOINT, pack_key(key), MAIN, key.encode("utf-8", "surrogatepass"), seal, bound, record, content)
 
 
 def _optional(text: str | None) -> bytes:
@@ -243,7 +268,7 @@ def tuple_claims(found: CheckpointTuple, thread: str, namespace: str, layout: st
         raw = found.checkpoint
         if not isinstance(raw, Raw):
             raise undecodable(record)
-        yield checkpoint_claim(key, parent, raw.kind, _plain(found.metadata), record, raw.digest())
+        yield text_claim(key, parent, raw.kind, metadata_text(found.metadata), record, raw.digest())
     else:
         channels = channels_of(found.checkpoint, record)
         metadata = _plain(found.metadata)

@@ -7,7 +7,6 @@ the store has nothing of the kind).
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -185,29 +184,15 @@ class AsyncSqliteScan(SqliteScan):
 def _sqlite_claims(
     thread: str, namespace: str, checkpoints: Sequence[Any], writes: Sequence[Any]
 ) -> Iterator[Claim]:
+    where = rows.name(thread, namespace, "")[len("checkpoint ") :]
     for key, parent, kind, metadata in checkpoints:
-        parsed = parsed_metadata(metadata)
-        yield rows.checkpoint_claim(str(key), parent, kind, parsed, rows.name(thread, namespace, str(key)))
+        yield rows.text_claim(str(key), parent, kind, metadata, f"checkpoint {key}{where}")
     for key, task, path, index, channel, kind in writes:
         record = f"pending write {channel!r} of {rows.name(thread, namespace, str(key))}"
         claim, order = rows.write_claim(str(key), task, channel, kind, record)
         if claim.flaw is None and order != (path, task, index):
             claim = claim._replace(flaw=rows.misplaced(record))
         yield claim
-
-
-def parsed_metadata(text: Any) -> Any:
-    """A metadata column's value, None unless its bytes are exactly those that the saver writes for it.
-
-    A member that stands twice has one value for Python and another for SQLite's json_extract, which filters.
-    """
-    try:
-        value = json.loads(text)
-        if json.dumps(value, ensure_ascii=False).encode("utf-8", "ignore") == text:
-            return value
-    except (ValueError, TypeError, RecursionError):
-        pass
-    return None
 
 
 class GeneralScan:
