@@ -16,8 +16,8 @@ import click
 
 from memguard.bench.overhead.command import overhead
 
-FORMATS = ("table", "json", "md")
-_SUFFIX = {".json": "json", ".md": "md", ".txt": "table"}
+FORMATS = ("table", "json", "jsonl", "md")
+_SUFFIX = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table", ".db": "db"}
 
 
 @click.group()
@@ -63,6 +63,8 @@ def _form(document: Mapping[str, Any], form: str) -> str:
 
     if form == "json":
         return json.dumps(document, indent=1, ensure_ascii=False)
+    if form == "jsonl":
+        return "\n".join(json.dumps(row, ensure_ascii=False) for row in document["rows"])
     return _markdown(document) if form == "md" else table.render(document)
 
 
@@ -157,7 +159,12 @@ def integrity(
     folder.finish(document)
     for file in [*([json_file] if json_file else []), *files]:
         kind = "json" if file == json_file else _SUFFIX[file.suffix]
-        file.write_text(_form(document, kind) + "\n", encoding="utf-8")
+        if kind == "db":
+            from memguard.bench.report import database
+
+            database.write(document, file)
+        else:
+            file.write_text(_form(document, kind) + "\n", encoding="utf-8")
     click.echo(_form(document, form))
     if reason:
         click.echo(reason, err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ def run_saver(folder: Path, *more: str) -> Result:
 
 def test_a_run_of_a_bare_store_exits_0_and_can_be_verified_and_compared(tmp_path: Path) -> None:
     out = tmp_path / "r.json"
-    done = run_saver(tmp_path / "run", "--json", str(out), "-o", str(tmp_path / "r.md"))
+    done = run_saver(
+        tmp_path / "run", "--json", str(out), "-o", str(tmp_path / "r.md"), "-o", str(tmp_path / "r.db")
+    )
     assert done.return_value == 0, done.output
     assert "ACCEPTED" in done.stdout
     assert "cells" in done.stderr
@@ -38,6 +41,11 @@ def test_a_run_of_a_bare_store_exits_0_and_can_be_verified_and_compared(tmp_path
     assert result["exit"] == {"code": 0, "reason": ""}
     assert [r["sut"] for r in result["rows"]] == [SAVER]
     assert (tmp_path / "r.md").read_text().startswith("### memguard bench integrity")
+    found = sqlite3.connect(tmp_path / "r.db").execute(
+        "SELECT COUNT(*) FROM cells JOIN rows USING (run, \"row\") WHERE sut = ? AND cells.verdict = 'ACCEPTED'",
+        (SAVER,),
+    )
+    assert found.fetchone()[0] == result["rows"][0]["accepted"]
 
     checked = call("verify", str(tmp_path / "run"))
     assert checked.return_value == 0, checked.output
