@@ -232,13 +232,21 @@ class Custody:
         if self._noted and self._slot.same(self._noted):
             return
         raw = self._slot.read()
-        for intent in decode(raw, self._note_key):
+        for intent in self._noted_by_any_key(raw):
             place = (intent.store, intent.context)
             known = self.log.head(place)
             behind = intent.generation == (known[1].generation if known else 0) + 1
             if intent.store == self.store and behind and self.log.intent(place) is None:
                 self.log.write([intent], sync=False)
         self._noted = raw
+
+    def _noted_by_any_key(self, raw: bytes) -> list[Intent]:
+        """The intents of a note, which may be from before a rotation."""
+        for kid in reversed(self._keys.ids):
+            found = decode(raw, self._keys.subkey("intent", kid))
+            if found:
+                return found
+        return []
 
     def _examine(self, context: Context, intent: Intent | None, fresh: bool, failed: bool) -> Operation[None]:
         """Scan the store and make the context ready, recover it, or refuse it."""
@@ -265,10 +273,12 @@ class Custody:
             if context.kid != self._keys.current:
                 yield from self._settle(context, seen, "rekey", context.head.generation)
             return
-        yield from self._settle(context, seen, "recover", verdict.generation)
+        yield from self._settle(context, seen, "recover", verdict.generation, gone(context, seen, intent))
         self._bus.emit(RecoveryRun(self.store, context.id, "finished" if verdict.action == "adopt" else "undone"))
 
-    def _settle(self, context: Context, seen: Observation, operation: str, generation: int) -> Operation[None]:
+    def _settle(
+        self, context: Context, seen: Observation, operation: str, generation: int, deleted: Sequence[bytes] = ()
+    ) -> Operation[None]:
         """Write down what was found, under the current key and a fence that ends every write before it."""
         head = context.head._replace(
             generation=generation,
@@ -277,6 +287,7 @@ class Custody:
             cells=seen.index.cells,
             total=self.recounted(context, seen.index),
             latest=latest_of(seen.index),
+            horizon=newest(k for k in (context.head.horizon, *deleted) if k),
         )
         record = self.record(context, head, operation, None, self._keys.current)
         expect = [((self.store, context.id), context.head.generation)]
@@ -395,7 +406,8 @@ class Custody:
             assert record.head.generation == expected + 1
         if self.anchored and records:
             expect = [((self.store, r.head.context), r.head.generation - 1) for r in records]
-            if self._due(any(change.operation in DESTRUCTIVE for _, change in live)):
+            # A first head is durable in lag mode too: without it a power loss would leave a tail that follows nothing.
+            if self._due(any(ch.operation in DESTRUCTIVE or not c.head.generation for c, ch in live)):
                 yield Block(self.log.write, records, sync=True, expect=expect)
                 self._unsynced = 0
             else:
@@ -408,9 +420,9 @@ class Custody:
         for (context, _), record in zip(live, records, strict=True):
             context.adopt(record.head, context.index)
 
-    def _due(self, destructive: bool) -> bool:
+    def _due(self, decisive: bool) -> bool:
         """Whether this head must be durable before the call returns."""
-        return self.settings.sync == "strict" or destructive or self._unsynced + 1 >= self.settings.lag_ops
+        return self.settings.sync == "strict" or decisive or self._unsynced + 1 >= self.settings.lag_ops
 
     def flush(self) -> None:
         """Make the tail of lag mode durable."""
@@ -583,6 +595,14 @@ def _advance(context: Context, change: Change, boot: bytes) -> Head:
         latest=latest,
         horizon=horizon,
     )
+
+
+def gone(context: Context, seen: Observation, intent: Intent | None) -> list[bytes]:
+    """Groups that an announced deletion took, so that a late write which names them is known for one."""
+    if intent is None or intent.operation not in DESTRUCTIVE:
+        return []
+    candidates = [context.head.latest] if intent.operation == "delete" else [group for group, _ in intent.removes]
+    return [group for group in candidates if group and group not in seen.index.groups]
 
 
 def latest_of(index: Index) -> bytes:

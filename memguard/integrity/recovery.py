@@ -6,7 +6,8 @@ Pure; the rules are those of docs/adr/0003-layout-and-crash-rule.md:
  R2 an announced delete is completed;
  R3 otherwise rows ahead are accepted only as whole operations that follow the head exactly:
     valid tags, the current fence, generation g+1 (up to g+window in lag mode), every row of
-    each operation, the first one committing to this head, and the rest of the rows adding up to it;
+    each operation but those that a later one replaced, the first one committing to this head, and the
+    rest of the rows adding up to it;
  R4 whatever is decided, the fence is raised durably before anything is served.
 """
 
@@ -99,17 +100,30 @@ def _explained(context: Context, seen: Observation, removed: list[tuple[bytes, b
     first = operations.get(head.generation + 1, [])
     if any(row.seal.prev != context.commitment for row in first):
         return False
-    return _rest_adds_up(context, seen, removed)
+    return _rest_adds_up(context, seen, removed, holes=_holes(head.generation, seen.top, operations))
 
 
-def _rest_adds_up(context: Context, seen: Observation, removed: list[tuple[bytes, bytes]]) -> bool:
-    """Observed rows, less the newer ones, plus those of the head's time that went, add up to the head."""
+def _holes(generation: int, top: int, operations: dict[int, list[Row]]) -> bool:
+    """Whether an operation between the head and the newest one is missing, or part of it is."""
+    between = (operations.get(number, []) for number in range(generation + 1, top))
+    return any(not rows or {row.seal.size for row in rows} != {len(rows)} for rows in between)
+
+
+def _rest_adds_up(
+    context: Context, seen: Observation, removed: list[tuple[bytes, bytes]], *, holes: bool
+) -> bool:
+    """Observed rows, less the newer ones, plus those of the head's time that went, add up to the head.
+
+    Holes are explained only by newer rows that replaced rows which are not of the head's time either.
+    """
     rest = seen.total - sum(context.term(r.group, r.cell) for r in seen.newer)
     rest += sum(context.term(group, cell) for group, cell in removed)
     count = seen.index.cells - len(seen.newer) + len(removed)
     replaced = newest_replaced(seen.newer)
     missing = context.head.cells - count
     if missing < 0 or missing > len(replaced) or (missing != len(replaced) and len(replaced) > MAX_REPLACED):
+        return False
+    if holes and missing == len(replaced):
         return False
     terms = [context.term(group, cell) for group, cell in replaced]
     return any((rest + sum(chosen)) % MODULUS == context.head.total for chosen in combinations(terms, missing))
