@@ -53,8 +53,9 @@ class GuardedStore(BaseStore):
 
     @property
     def supports_ttl(self) -> bool:  # type: ignore[override]
-        """The wrapped store's."""
-        return self.inner.supports_ttl
+        """Whether items can expire. (AsyncSqliteStore's own attribute denies it by an accident of inheritance;
+        its ``aput`` does not ask.)"""
+        return self.inner.supports_ttl or self._ops.table.expiring
 
     @property
     def ttl_config(self) -> TTLConfig | None:  # type: ignore[override]

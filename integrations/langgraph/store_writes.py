@@ -136,7 +136,7 @@ class Writes:
             if screened is None:
                 return None
             own = screened
-        if op.ttl is not None and self.inner.supports_ttl:
+        if op.ttl is not None and (self.table.expiring or self.inner.supports_ttl):
             own = {**own, "exp": int(time.time() + op.ttl * 60), "ttl": op.ttl}
         return Entry(op, self.table.form.kept(value), own)
 
