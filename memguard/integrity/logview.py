@@ -29,6 +29,7 @@ from memguard.ports import KeyRing
 MAX_DELTA = 64
 _TIME = struct.Struct(">d")
 _SIGNED, _LINKED, _NO_LINK = b"memguard/signed/1", b"memguard/link/1", bytes(32)
+_MASKING = b"memguard/store/1"
 Place = tuple[str, str]  # store name, context id
 Cells = Sequence[tuple[bytes, bytes]]
 T = TypeVar("T")
@@ -89,6 +90,7 @@ class LogView:
     def __init__(self, keys: KeyRing) -> None:
         self._keys = keys
         self._link = b""
+        self._mask_keys: dict[tuple[str, str], bytes] = {}
         self.base: dict[str, Any] | None = None
         self.heads: dict[Place, tuple[str, Head]] = {}
         self.intents: dict[Place, Intent] = {}
@@ -139,6 +141,15 @@ class LogView:
         key = self._keys.subkey("anchor", kid)
         return hmac.digest(key, _LINKED + (self._link or _NO_LINK) + said, "sha256")
 
+    def _mask_key(self, store: str, kid: str) -> bytes:
+        """The key that masks the sums of one store: two stores may have a context of one name, and a mask
+        that is used twice tells the difference of what it hides."""
+        made = self._mask_keys.get((store, kid))
+        if made is None:
+            made = hmac.digest(self._keys.subkey("accumulator", kid), _MASKING + store.encode(), "sha256")
+            self._mask_keys[store, kid] = made
+        return made
+
     def _take(self, kind: bytes, kid: str, body: bytes, seen: list[HeadRecord]) -> None:
         if kind == b"H" or kind == b"S":
             record = self._head_record(kind, kid, body)
@@ -182,7 +193,7 @@ class LogView:
             operation.decode(),
             _TIME.unpack(time)[0],
             kid,
-            Head.decode(head, self._keys.subkey("accumulator", kid)),
+            Head.decode(head, self._mask_key(store.decode(), kid)),
             delta,
             carried=kind == b"S",
         )
@@ -245,7 +256,7 @@ class LogView:
             record.store.encode(),
             record.operation.encode(),
             _TIME.pack(record.time),
-            record.head.encode(self._keys.subkey("accumulator", record.kid)),
+            record.head.encode(self._mask_key(record.store, record.kid)),
         ]
         if record.delta is not None and not record.carried:
             parts += [frame(*(g + c for g, c in cells)) for cells in record.delta]
