@@ -253,9 +253,9 @@ def only(who: str, table: str | None = None, *, gone: bool = False) -> Check:
 
 
 def swapped(at: Landing) -> str | None:
-    """The store's file holds other records than before, and those of another owner are gone."""
-    same = {r.content for r in at.main(at.before, "A")} & {r.content for r in at.main(at.after, "A")}
-    if not same or diff(at.before, at.after).nothing:
+    """The sister's file is there: the owner's records and one more, and nothing of the other owner."""
+    before, after = ({r.slot for r in at.main(state, "A")} for state in (at.before, at.after))
+    if not (before and before < after):
         return "the store was not replaced by its sister"
     return "the other owner's records are still there" if at.main(at.after, "B") else None
 
