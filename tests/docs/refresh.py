@@ -271,7 +271,7 @@ def own_verdicts() -> str:
 def overhead() -> str:
     """The published run of the overhead bench."""
     if not (RESULTS / "overhead.json").exists():
-        return "Not measured yet for this page: `memguard bench overhead` measures your machine.\n\n"
+        return "No run is published yet: `memguard bench overhead` measures your machine.\n\n"
     document = result("overhead")
     lines = [
         "| system | operation | size | history | mode | guards | bare | guarded | ratio | syncs |",
@@ -293,6 +293,16 @@ def overhead() -> str:
     return "\n".join(lines) + f"\n\n{cost} {measured(document)}\n\n"
 
 
+def decisions() -> str:
+    """A table of the decision records: number and title as they stand in each."""
+    rows = []
+    for path in sorted((ROOT / "docs" / "adr").glob("[0-9]*.md")):
+        title = path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+        number, _, words = title.partition(" ")
+        rows.append(f"| [{number.rstrip('.:')}]({path.name}) | {words} |")
+    return "\n".join(["| record | what was decided |", "|---|---|", *rows]) + "\n"
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "help": helps,
     "codes": codes,
@@ -302,6 +312,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "ladder": ladder,
     "own verdicts": own_verdicts,
     "overhead": overhead,
+    "decisions": decisions,
 }
 
 

