@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -29,6 +30,10 @@ from memguard.integrity.verifier import Context
 
 #: Filter keys: a path of plain names. Checked here, whatever the backend's version does.
 FILTER_KEY = re.compile(r"[A-Za-z0-9_.\-]+\Z")
+
+
+#: Checkpoints of which the last reading that was found true is remembered (about 600 bytes each).
+PROVED = 4096
 
 
 class Screen(Protocol):
@@ -73,6 +78,7 @@ class Operations:
         self._raw.serde = RawSerde(inner.serde)
         self._restoring = Restoring(inner.serde, refuse=self.strict)
         self._scan.bind(self._raw)
+        self._proved: dict[tuple[str, bytes], tuple[bytes | None, rows.Shown]] = {}
 
     def with_serde(self, inner: Any) -> Operations:
         """The same operations over a clone of the saver with another serializer."""
@@ -145,12 +151,30 @@ class Operations:
     def _verify(
         self, context: Context, found: CheckpointTuple, thread: str, namespace: str, key: bytes, record: str
     ) -> None:
-        """That a raw tuple is the checkpoint ``key`` of the context, whole and as written."""
+        """That a raw tuple is the checkpoint ``key`` of the context, whole and as written.
+
+        One that was found so before, byte for byte, while the index says the same of it, need not be again.
+        """
+        shown = rows.seen(found) if self.layout == "whole" else None
+        place = (context.id, key)
+        if shown is not None and self._proved.get(place) == (context.index.groups.get(key), shown):
+            return
         claims = list(rows.tuple_claims(found, thread, namespace, self.layout))
         checked = [context.check(claim) for claim in claims]
         if claims[0].group != key:  # not the newest, or not the one asked for
             context.verify_group((), key, record)
         context.verify_group(checked, claims[0].group, claims[0].record)
+        if shown is not None:
+            self._remember(place, context.index.groups.get(key), shown)
+
+    def _remember(self, place: tuple[str, bytes], cells: bytes | None, shown: rows.Shown) -> None:
+        """Keep what was just found true, or written, of the newest few thousand checkpoints."""
+        proved = self._proved
+        proved.pop(place, None)
+        proved[place] = (cells, shown)
+        if len(proved) > PROVED:
+            with suppress(StopIteration, RuntimeError):  # another thread was here too
+                del proved[next(iter(proved))]
 
     def list(
         self,
@@ -298,6 +322,7 @@ class Operations:
             bound = rows.bound_fields(parent, "", full, label)
         extra = frame(*(c.encode("utf-8", "surrogatepass") for c in stored))
         own: dict[str, Any] = {} if label is None else {"label": label}
+        stamp: list[Any] = []
         sealed_metadata = {**full, rows.FIELD: own}
 
         def prepare(contexts: list[Context]) -> list[Change]:
@@ -320,8 +345,11 @@ class Operations:
                 extra=extra,
             )
             own["seal"] = seal.encode()
+            cell = context.cell(MAIN, seal)
+            if self.layout == "whole":
+                stamp[:] = [cell, rows.shown(key, parent, kind, sealed_metadata, content)]
             return [
-                Change("put", [(group, context.cell(MAIN, seal))], latest=group),
+                Change("put", [(group, cell)], latest=group),
                 *(Change("none") for _ in above),
             ]
 
@@ -339,7 +367,10 @@ class Operations:
             yield
 
         settle = self._read_back if self.layout == "split" else None
-        return (yield from self.custody.operate(names if parents else [name], prepare, perform, settle))
+        answer = yield from self.custody.operate(names if parents else [name], prepare, perform, settle)
+        if stamp and stamp[1] is not None:
+            self._remember((name, group), stamp[0], stamp[1])
+        return answer
 
     def _label(self, thread: str, namespace: str, parent: str | None, checkpoint: Any) -> Operation[Any]:
         """Have the new messages of a checkpoint screened; what is to be bound about them."""

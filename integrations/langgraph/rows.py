@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import marshal
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -64,12 +65,13 @@ def bound_fields(parent: str | None, kind: str, metadata: Mapping[str, Any], lab
 
 
 #: What stands after the bytes of a metadata column that the tag of a whole checkpoint binds, but for the seal.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 _SEAL, _END = b'"seal": "', b'"}}'
 
 
 def metadata_text(metadata: Mapping[str, Any]) -> bytes:
     """A metadata column as the SQLite savers write it: Python's JSON, without what UTF-8 cannot say."""
-    return json.dumps(metadata, ensure_ascii=False).encode("utf-8", "ignore")
+    return _encode(metadata).encode("utf-8", "ignore")
 
 
 def text_before_seal(metadata: Mapping[str, Any], label: Any) -> bytes:
@@ -249,6 +251,38 @@ def write_claim(
 def base_kind(kind: str) -> str:
     """The type of a pending write without its seal."""
     return kind.partition(SEPARATOR + PREFIX)[0]
+
+
+# -- what a read returned ------------------------------------------------------------------------
+
+#: Everything that a read of a whole checkpoint returned, seals included, to be compared with another read.
+Shown = tuple[Any, ...]
+
+
+def shown(key: str, parent: str | None, kind: str, metadata: Mapping[str, Any], content: bytes) -> Shown | None:
+    """A checkpoint without pending writes, as it will come back; None if its metadata is no plain JSON."""
+    try:
+        return key, parent, kind, marshal.dumps(metadata, 0), content
+    except ValueError:
+        return None
+
+
+def seen(found: CheckpointTuple) -> Shown | None:
+    """What a saver returned undecoded; None if it is not in that shape.
+
+    marshal tells 1, 1.0 and True apart, which a comparison of the mappings would not; its oldest form
+    depends on the value alone.
+    """
+    raw = found.checkpoint
+    if type(raw) is not Raw:
+        return None
+    parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
+    made = shown(found.config["configurable"]["checkpoint_id"], parent, raw.kind, found.metadata, raw.digest())
+    for task, channel, value in found.pending_writes or ():
+        if made is None or type(value) is not Raw:
+            return None
+        made += (task, channel, value.kind, value.digest())
+    return made
 
 
 # -- whole tuples --------------------------------------------------------------------------------
