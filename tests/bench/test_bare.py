@@ -86,6 +86,16 @@ def test_the_payload_ran_where_records_are_decoded(measured: tuple[str, dict[str
     assert row["cells"]["X20"]["payload_ran"] is (name != STORE)
 
 
+def test_measured_again_every_cell_is_the_same_to_the_last_byte(tmp_path: Path) -> None:
+    chosen = [case for case in CASES if not case.after]  # those that wait are left out for their time
+    twice = []
+    for base in (tmp_path / "one", tmp_path / "two"):
+        lab = Lab(SAVER, base, 0)
+        lab.prepare()
+        twice.append([rows.digest(rows.cell(run_case(lab, case, "read"), "read")) for case in chosen])
+    assert twice[0] == twice[1]
+
+
 def test_a_row_names_no_folder_of_this_machine(measured: tuple[str, dict[str, Any]]) -> None:
     _, row = measured
     assert "/tmp" not in str(row)

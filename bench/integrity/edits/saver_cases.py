@@ -8,12 +8,12 @@ from memguard.bench.integrity.edits.raw import literal, where
 from memguard.bench.integrity.edits.scene import (
     DATABASE,
     FORGED,
+    LATER,
+    NOTE_MOMENT,
     SISTER,
-    VIEW_WAITS,
     Inexpressible,
     Kind,
     Scene,
-    now_plus,
 )
 from memguard.bench.integrity.edits.sqlite_saver import (
     CHECKPOINT,
@@ -385,7 +385,7 @@ def _hiding_view(scene: Scene) -> list[Step]:
 
 
 def _waiting_view(scene: Scene) -> list[Step]:
-    return _view(scene, f" AND julianday('now') > {now_plus(VIEW_WAITS)!r}")
+    return [*sql(NOTE_MOMENT), *_view(scene, f" AND {LATER}")]
 
 
 def _swallowing(scene: Scene) -> list[Step]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +24,11 @@ MARKER = "MEMGUARD_BENCH_PAYLOAD_RAN"
 
 #: Seconds that the view of X46 waits before it hides a record: long enough to restart and read everything once.
 VIEW_WAITS = 1.5
+
+
+#: Notes the moment, and a condition that becomes true some time after it; the script itself names no moment.
+NOTE_MOMENT = "CREATE TABLE planted AS SELECT julianday('now') AS moment;"
+LATER = f"julianday('now') > (SELECT moment FROM planted) + {VIEW_WAITS} / 86400"
 
 
 class Inexpressible(Exception):
@@ -92,11 +96,6 @@ class Scene:
 
 def _contents(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-
-
-def now_plus(seconds: float) -> float:
-    """The Julian day of a moment from now, as SQLite's ``julianday`` counts."""
-    return time.time() / 86400 + 2440587.5 + seconds / 86400
 
 
 def read_only(file: Path, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:

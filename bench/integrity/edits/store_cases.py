@@ -6,12 +6,12 @@ from memguard.bench.integrity.edits.raw import literal, where
 from memguard.bench.integrity.edits.scene import (
     DATABASE,
     FORGED,
+    LATER,
+    NOTE_MOMENT,
     SISTER,
-    VIEW_WAITS,
     Inexpressible,
     Kind,
     Scene,
-    now_plus,
 )
 from memguard.bench.integrity.edits.sqlite_store import (
     FACT_AT,
@@ -357,7 +357,7 @@ KIND = Kind(
         "X42": _added_to_other,
         "X44": _state_rolled_back,
         "X45": lambda scene: _view(scene, ""),
-        "X46": lambda scene: _view(scene, f" AND julianday('now') > {now_plus(VIEW_WAITS)!r}"),
+        "X46": lambda scene: [*sql(NOTE_MOMENT), *_view(scene, f" AND {LATER}")],
         "X47": _swallowing,
         "X48": _forgetting_index,
         "X49": _unknown_owner,
