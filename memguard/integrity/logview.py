@@ -157,7 +157,7 @@ class LogView:
             known = self.heads.get(place)
             if known and (record.head.generation < known[1].generation or record.head.fence < known[1].fence):
                 raise _rolled_back(place)
-            self.heads[place] = (kid, record.head)
+            self.heads[place] = (record.kid, record.head)
             self.intents.pop(place, None)
             seen.append(record)
         elif kind == b"I":
@@ -185,7 +185,9 @@ class LogView:
     def _head_record(self, kind: bytes, kid: str, body: bytes) -> HeadRecord:
         store, operation, time, head, *rest = unframe(body)
         delta = None
-        if rest:
+        if kind == b"S":
+            kid = rest[0].decode() if rest else kid
+        elif rest:
             adds, removes = (_cells(part) for part in rest)
             delta = (adds, removes)
         return HeadRecord(
@@ -251,7 +253,10 @@ class LogView:
         return self._payload(b"I", frame(*parts), sign=False)
 
     def head(self, record: HeadRecord) -> bytes:
-        """A head and the operation that led to it, under the key its sum was made with."""
+        """A head and the operation that led to it, under the key its sum was made with.
+
+        One that is carried over is signed with the current key and names its sum's: that one may be retired.
+        """
         parts = [
             record.store.encode(),
             record.operation.encode(),
@@ -260,10 +265,14 @@ class LogView:
         ]
         if record.delta is not None and not record.carried:
             parts += [frame(*(g + c for g, c in cells)) for cells in record.delta]
+        if record.carried:
+            parts.append(record.kid.encode())
         place = (record.store, record.head.context)
         self.heads[place] = (record.kid, record.head)
         self.intents.pop(place, None)
-        return self._payload(b"S" if record.carried else b"H", frame(*parts), sign=True, kid=record.kid)
+        if record.carried:
+            return self._payload(b"S", frame(*parts), sign=True)
+        return self._payload(b"H", frame(*parts), sign=True, kid=record.kid)
 
     def note(self, note: Note) -> bytes:
         """An operator's act."""

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import crash_model as model
+from langgraph.checkpoint.sqlite import SqliteSaver
+
 import memguard.anchorlog
 import memguard.engine
 import memguard.integrations.langgraph.guard  # everything a child needs is loaded before it is forked
-from langgraph.checkpoint.sqlite import SqliteSaver
 from memguard.engine import MemGuard
 from memguard.testing.crashpoints import Points
 
@@ -195,7 +196,7 @@ def inspect(folder: Path, setting: Setting, candidates: list[model.State], seed:
         opened = open_saver(folder, setting, points)
         seen = model.observed(opened.saver, model.places_of(*candidates))
         fits = [index for index, state in enumerate(candidates) if model.shows(state, seen)]
-        assert fits, f"what is served is none of the {len(candidates)} states that are allowed: {_differs(candidates, seen)}"
+        assert fits, f"what is served is none of {len(candidates)} allowed states: {_differs(candidates, seen)}"
         report = opened.guard.audit(opened.saver)
         assert report.clean, f"audit: {[f.as_dict() for f in report.findings]}"
         states = [candidates[index] for index in fits]

@@ -103,7 +103,8 @@ class Life:
         self.count += LONGEST + 1
         self.report.operations += len(run.done)
         if run.error or not run.killed:
-            raise Failure(f"{name}: the worker ended by itself ({run.status}): {run.error[-900:] or "point never reached"}")
+            why = run.error[-900:] or "point never reached"
+            raise Failure(f"{name}: the worker ended by itself ({run.status}): {why}")
         self.report.kills += 1
         self.report.landed[name] += 1
         for op in run.done:
@@ -125,7 +126,7 @@ class Life:
         run = inspect(self.folder, self.setting, candidates, self.rng.randrange(1 << 30), self.count).result()
         self.count += 100
         if run.error or run.said is None:
-            raise Failure(f"{name}: {run.error[-900:] or "the inspector died"}")
+            raise Failure(f"{name}: {run.error[-900:] or 'the inspector died'}")
         fits = [candidates[index] for index in run.said["fits"]]
         if pending and len(candidates) > len(before):
             self.report.adopted += all(state not in before for state in fits)
@@ -142,6 +143,7 @@ class Failure(Exception):
 def reopen_and_die(life: Life, candidates: list[model.State], arm: tuple[str, str | None, int]) -> Any:
     """Open, read all, be killed on the way if the point is reached."""
     from crash_child import Child, die, open_saver
+
     from memguard.testing.crashpoints import Points
 
     def body(tell: Any) -> None:

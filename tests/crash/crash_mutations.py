@@ -7,13 +7,13 @@ from typing import Any
 
 import memguard.anchors.logfile as logfile
 import memguard.custody as custody_module
+from memguard.anchorlog import AnchorLog
 from memguard.custody import Custody
 from memguard.integrity.canonical import frame
-from memguard.integrity.logview import LogView
-from memguard.integrity.recovery import decide
+from memguard.integrity.logview import Intent, LogView
+from memguard.integrity.recovery import Verdict, decide
 from memguard.integrity.tag import _DOMAIN, Sealer
 from memguard.integrity.verifier import Context
-from memguard.ledger.sqlite import SqliteLedger
 
 
 def skip_fsync() -> None:
@@ -48,6 +48,16 @@ def believe_newer() -> None:
         return decide(*args, new_boot=True, **options)
 
     custody_module.decide = credulous  # type: ignore[attr-defined]
+
+
+def serve_unburnt() -> None:
+    """A recovery that found nothing missing writes nothing down: what it did not see may come later."""
+
+    def lazy(*args: Any, **options: Any) -> Verdict:
+        verdict = decide(*args, **options)
+        return Verdict("clean") if verdict.action == "burn" else verdict
+
+    custody_module.decide = lazy  # type: ignore[attr-defined]
 
 
 def drop_context() -> None:
@@ -97,15 +107,17 @@ def _nothing(self: Custody, live: Any) -> Any:
 
 def unsettled_ledger() -> None:
     """A compaction drops operations from the log that the history does not hold durably."""
-    SqliteLedger.sync = lambda self: None  # type: ignore[method-assign]
+    original = AnchorLog.__init__
+
+    def init(self: AnchorLog, *args: Any, **options: Any) -> None:
+        original(self, *args, **{**options, "settle": None})
+
+    AnchorLog.__init__ = init  # type: ignore[method-assign]
 
 
 def half_announced() -> None:
     """A delete of several namespaces is announced by one record each."""
     original = LogView.intent
-    from memguard.anchorlog import AnchorLog
-    from memguard.integrity.logview import Intent
-
     inner = AnchorLog._records
 
     def records(self: AnchorLog, items: Any) -> list[bytes]:
@@ -118,7 +130,7 @@ def half_announced() -> None:
 MUTATIONS: dict[str, Callable[[], None]] = {
     f.__name__: f
     for f in (
-        skip_fsync, skip_intent, keep_fence, believe_newer, drop_context, forget_head, index_first,
+        skip_fsync, skip_intent, keep_fence, serve_unburnt, believe_newer, drop_context, forget_head, index_first,
         unsettled_ledger, half_announced,
     )
 }  # fmt: skip

@@ -26,6 +26,7 @@ from typing import Any
 import crash_model as model
 import crash_mutations
 from crash_child import STORE, Opened, Setting, create, expected_ids, inspect, open_saver
+
 from memguard.testing.crashpoints import Points
 
 SECTOR = 512

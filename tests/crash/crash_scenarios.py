@@ -18,6 +18,7 @@ from typing import Any
 import crash_model as model
 import crash_mutations
 from crash_child import STORE, Child, Run, Setting, create, die, inspect, open_saver
+
 from memguard.errors import IntegrityError
 from memguard.testing.crashpoints import Points
 
@@ -221,10 +222,18 @@ def lost_delete(folder: Path) -> None:
     expect(got.startswith("MG"), f"rows of a deleted thread were {got}")
 
 
+def torn_announcement(folder: Path) -> None:
+    """Half of the announcement of a delete of two namespaces reaches the log: it announces nothing."""
+    sub = {**put(2, None), "ns": "sub"}
+    act(folder, [put(1, None), sub, {"op": "delete_thread", "thread": "t0"}], at="log.write.torn")
+    wrong = serves(folder, state_of(put(1, None), sub))
+    expect(not wrong, wrong)
+
+
 def brand_new_thread(folder: Path) -> None:
     """Killed in the first write of a thread, then a new boot: no brick, at each point of it."""
-    points = ("intent.after", "store.statement", "store.commit.after", "log.write.torn", "head.before", "log.sync.after")
-    for number, point in enumerate(points):
+    points = ("intent.after", "store.statement", "store.commit.after", "log.write.torn", "head.before")
+    for number, point in enumerate((*points, "log.sync.after")):
         thread = f"n{number}"
         nth = 2 if point.startswith("log.") else 1  # the first is the announcement
         act(folder, [put(number + 1, None, thread)], at=point, nth=nth, setting=Setting(boot=number))
@@ -336,6 +345,7 @@ STORIES: dict[str, Callable[[Path], None]] = {
         transplanted_first_write,
         half_a_batch,
         lost_delete,
+        torn_announcement,
         brand_new_thread,
         identical_write_after_rollback,
         refused_commit,
