@@ -21,7 +21,7 @@ from memguard.effects import Acquire, Block, Lock, Operation
 from memguard.errors import ForkError, IntegrityError, RollbackError
 from memguard.events import Bus, ForkRecorded, ReadRefused, RecoveryRun
 from memguard.integrity.head import MODULUS, Head
-from memguard.integrity.index import MAIN, MEMBER, Index, newest, unpack_key
+from memguard.integrity.index import MAIN, MEMBER, Index, newest, not_after, unpack_key
 from memguard.integrity.logview import MAX_DELTA, HeadRecord, Intent
 from memguard.integrity.recovery import decide
 from memguard.integrity.verifier import Claim, Context, Observation
@@ -585,8 +585,8 @@ def _advance(context: Context, change: Change, boot: bytes) -> Head:
             old = index.add(group, cell)
             total += context.term(group, cell) - (context.term(group, old) if old else 0)
         if change.latest:
-            latest = newest((latest, change.latest)) if latest else change.latest
-    horizon = newest(k for k in (head.horizon, change.horizon) if k)
+            latest = change.latest if not latest or not_after(latest, change.latest) else latest
+    horizon = newest(k for k in (head.horizon, change.horizon) if k) if change.horizon else head.horizon
     return head._replace(
         generation=head.generation + 1,
         boot=boot,

@@ -42,10 +42,10 @@ def unpack_key(key: bytes) -> str:
 
 def newest(keys: Iterable[bytes]) -> bytes:
     """The key whose text sorts last, or empty. Mixed forms are compared as text."""
-    best, text = b"", ""
+    best = b""
     for key in keys:
-        if not best or (key > best if key[0] == best[0] else unpack_key(key) > text):
-            best, text = key, unpack_key(key)
+        if not best or not not_after(key, best):
+            best = key
     return best
 
 

@@ -11,6 +11,7 @@ import nacl.exceptions
 import nacl.signing
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from nacl.bindings import crypto_sign, crypto_sign_BYTES, crypto_sign_seed_keypair, crypto_sign_SEEDBYTES
 
 from memguard.errors import ConfigError
 from memguard.keys.keyset import KeySet, unknown_key
@@ -105,7 +106,8 @@ class RootKeyRing:
                 where="keys",
                 do=f"Sign with the current key, {self.current!r}.",
             )
-        return signer.sign(message).signature
+        # The binding itself: SigningKey.sign wraps the same call in objects that nobody here looks at.
+        return crypto_sign(message, signer)[:crypto_sign_BYTES]
 
     def verify(self, message: bytes, signature: bytes, kid: str) -> bool:
         """Whether the signature is ``kid``'s over ``message``.
@@ -113,16 +115,18 @@ class RootKeyRing:
         Raises:
             UnknownKeyError: as :meth:`subkey`.
         """
-        return verify_signature(bytes(self._signer(kid).verify_key), message, signature)
+        return verify_signature(self._signer(kid)[crypto_sign_SEEDBYTES:], message, signature)
 
     def public_key(self, kid: str | None = None) -> bytes:
         """Raw Ed25519 public key (32 bytes) of ``kid`` (default: current)."""
-        return bytes(self._signer(self.current if kid is None else kid).verify_key)
+        return self._signer(self.current if kid is None else kid)[crypto_sign_SEEDBYTES:]
 
-    def _signer(self, kid: str) -> nacl.signing.SigningKey:
+    def _signer(self, kid: str) -> bytes:
+        """The signing key in libsodium's form: 32 bytes of seed, 32 of public key."""
         signer = self._signers.get(kid)
         if signer is None:
-            signer = self._signers[kid] = nacl.signing.SigningKey(self.subkey("sign", kid))
+            _, signer = crypto_sign_seed_keypair(self.subkey("sign", kid))
+            self._signers[kid] = signer
         return signer
 
     def _secret(self, kid: str) -> bytes:
@@ -145,7 +149,7 @@ class RootKeyRing:
         #: Ids this ring can verify with, oldest first.
         self.ids = keys.usable
         self._subkeys: dict[tuple[str | None, str], bytes] = {}
-        self._signers: dict[str, nacl.signing.SigningKey] = {}
+        self._signers: dict[str, bytes] = {}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} current={self.current} ids={','.join(self.ids)}>"
