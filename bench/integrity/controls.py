@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from memguard.bench.integrity import seeding
+from memguard.bench.integrity import seeding, verdict
 from memguard.bench.integrity.lab import Lab, Signals, genuine_operation, read, running
 from memguard.bench.suts.protocol import NotApplicable, Sut, view_of
 
@@ -22,7 +22,7 @@ def run_control(lab: Lab, control: str, point: str) -> Control:
     except NotApplicable as reason:
         complaint = str(reason)
     except Exception as error:  # noqa: BLE001 - a control that raises has failed, and the report says with what
-        complaint = f"{type(error).__name__} {getattr(error, 'code', '')}".strip()
+        complaint = verdict.failure(error)
     return {"ok": complaint is None, "detail": complaint or _HELD[control]}
 
 

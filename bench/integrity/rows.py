@@ -18,6 +18,7 @@ import rfc8785
 from memguard.bench.integrity import controls, score, verdict
 from memguard.bench.integrity.cases import CASES
 from memguard.bench.integrity.catalogue import SUITE
+from memguard.bench.integrity.edits.steps import EditFailed
 from memguard.bench.integrity.trial import Outcome
 from memguard.bench.suts.protocol import ANCHOR, HOME, STORE, Sut
 
@@ -59,7 +60,8 @@ def cell(out: Outcome, point: str) -> dict[str, Any]:
 def failed_cell(error: BaseException) -> dict[str, Any]:
     """The cell of a case that the bench itself could not run: an error, with no verdict about the SUT."""
     out = Outcome()
-    out.not_landed = f"the bench failed with {type(error).__name__}: {str(error)[:120]}"
+    said = f": {error}" if isinstance(error, EditFailed) else ""
+    out.not_landed = f"the bench failed with {verdict.failure(error)}{said[:120]}"
     return cell(out, "read")
 
 

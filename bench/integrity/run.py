@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from memguard.bench.integrity import rows
+from memguard.bench.integrity import rows, verdict
 from memguard.bench.integrity.cases import BY_ID, CASES
 from memguard.bench.integrity.controls import run_control
 from memguard.bench.integrity.lab import Lab
@@ -80,8 +80,7 @@ def _cell(lab: Lab, cell_id: str, broken: Exception | None) -> Any:
     what = rest[0]
     if what in CONTROLS:
         if broken is not None:
-            text = f"seeding failed with {type(broken).__name__} {getattr(broken, 'code', '')}".strip()
-            return {"ok": False, "detail": text}
+            return {"ok": False, "detail": f"seeding failed with {verdict.failure(broken)}"}
         return run_control(lab, what, "audit" if point == "audit" else "read")
     if broken is not None:
         return rows.failed_cell(broken)

@@ -129,7 +129,7 @@ def _total(title: str, rows: Sequence[Row], space: int, key: str) -> str:
     def show(row: Row) -> str:
         value = row[key]
         if value is None or not row["evaluable"]:
-            return "not eval."
+            return "void"
         if isinstance(value, float):
             return f"{value:.2f}"
         return str(value).split(" ")[0] if key.endswith("level") else str(value)
@@ -177,6 +177,11 @@ def _failures(rows: Sequence[Row]) -> list[str]:
     """Controls that failed; nothing is more important to see."""
     found = []
     for row in rows:
+        if not row["evaluable"]:
+            found.append(
+                _fit(f"  {_label(row)}: NOT EVALUABLE, no number of it counts: CONTROL {row['reason']}")
+            )
+            continue
         for name, control in row["controls"].items():
             if not control["ok"]:
                 extra = f" ({', '.join(control['failed'])})" if control.get("failed") else ""

@@ -9,7 +9,9 @@ ACCEPTED, whatever else happened; any other exception is an ERROR, which is no p
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from memguard.bench.suts.protocol import SELECTIVE, Item, Record, Refusal, Sut
@@ -20,6 +22,19 @@ VERDICTS = (REJECTED, REPORTED, ACCEPTED, NA, ERROR)
 
 #: One observation: context, path, outcome ``served`` | ``raised`` | ``findings`` | ``clean``, and its details.
 Observation = dict[str, Any]
+
+
+def failure(error: BaseException) -> str:
+    """An exception in the words of a report: its class and code and, for a foreign one, where it was raised."""
+    code = getattr(error, "code", "")
+    if isinstance(code, str) and code:
+        return f"{type(error).__name__} {code}"
+    frames = traceback.extract_tb(error.__traceback__)
+    return (
+        f"{type(error).__name__} at {Path(frames[-1].filename).name}:{frames[-1].lineno}"
+        if frames
+        else type(error).__name__
+    )
 
 
 def served(context: str, path: str, items: int, same: bool, empty: bool) -> Observation:

@@ -61,8 +61,9 @@ def test_a_failed_control_is_shouted_and_no_number_is_printed(
     held = {c: {"ok": c != "C1", "detail": "served nothing"} for c in ("C1", "C2", "C4")}
     document["rows"][1] = row_maker({}, sut=f"{BASE}+memguard", guarded=True, held=held)
     text = table.render(document)
-    assert "CONTROL C1 FAILED: served nothing" in text
-    assert "not eval." in text
+    assert "guarded: NOT EVALUABLE, no number of it counts: CONTROL C1 failed: served nothing" in text
+    [levels] = [line for line in text.splitlines() if "level L0-L4, strict" in line]
+    assert levels.split()[-6:-4] == ["L0", "void"]
     assert text.splitlines()[-1].startswith("At least one row is not evaluable")
 
 
