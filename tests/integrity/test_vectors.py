@@ -93,12 +93,21 @@ def test_seals(name: str, ring: MemoryKeyRing) -> None:
 def test_what_a_langgraph_row_binds() -> None:
     """The adapter's own fields: what stands in ``bound``, ``key``, ``extra`` and the digest of parts."""
     seals = V["seals"]
-    metadata = {"user": "ü", "parents": {}, "step": 1, "source": "loop"}
+    metadata = {"source": "loop", "step": 1, "parents": {}, "user": "ü"}
     hexed = lambda parts: [part.hex() for part in parts]  # noqa: E731
-    assert hexed(rows.bound_fields(None, "msgpack", metadata, None)) == seals["checkpoint"]["bound"]
+
+    def text(label: Any) -> bytes:
+        return rows.text_before_seal(metadata, label)
+
+    assert hexed(rows.text_fields(None, "msgpack", text(None))) == seals["checkpoint"]["bound"]
     again = seals["checkpoint again"]
     parent = bytes.fromhex(seals["checkpoint"]["key"]).decode()
-    assert hexed(rows.bound_fields(parent, "msgpack+aes", metadata, {"trust": "user"})) == again["bound"]
+    assert hexed(rows.text_fields(parent, "msgpack+aes", text({"trust": "user"}))) == again["bound"]
+    assert hexed(rows.bound_fields(None, "", metadata, None)) == seals["checkpoint in parts"]["bound"]
+    column = rows.metadata_text({**metadata, "memguard": {"seal": seals["checkpoint"]["seal"]}})
+    claim = rows.text_claim(parent, None, "msgpack", column, "a record")
+    assert hexed(claim.bound) == seals["checkpoint"]["bound"]
+    assert claim.seal == seals["checkpoint"]["seal"]
     write = seals["pending write"]
     assert rows.write_key(bytes.fromhex(again["key"]).decode(), "task-1").hex() == write["key"]
     assert rows.write_extra(-4, "~a, b").hex() == write["extra"]

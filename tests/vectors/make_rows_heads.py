@@ -50,6 +50,12 @@ def canonical(value: Any) -> bytes:
     )
 
 
+def metadata_text(metadata: dict[str, Any], own: dict[str, Any]) -> bytes:
+    """A metadata column of the SQLite savers up to the text of the seal's member."""
+    text = json.dumps({**metadata, "memguard": {**own, "seal": ""}}, ensure_ascii=False)
+    return text[: text.rindex('"seal"')].encode()
+
+
 def frames() -> list[dict[str, Any]]:
     parts = [[], [b""], [b"a", b"b"], [b"ab", b""], [b"", b"ab"], [bytes(300), b"\x00\x00\x00\x01a"]]
     return [{"parts": [part.hex() for part in p], "frame": frame(*p).hex()} for p in parts]
@@ -103,7 +109,7 @@ def seals() -> dict[str, dict[str, Any]]:
         "replaced": bytes(16),
         "content": sha(b"\x81\xa2id\xa1x"),
         "extra": b"",
-        "bound": [b"", b"msgpack", canonical(metadata), b"null"],
+        "bound": [b"", b"msgpack", metadata_text(metadata, {})],
     }
     first = seal(b"ck", FIRST.encode(), **whole)
     again = {**whole, "generation": 2, "prev": bytes(range(16)), "replaced": bytes.fromhex(first["tag"])}
@@ -119,7 +125,7 @@ def seals() -> dict[str, dict[str, Any]]:
         **whole,
         "content": sha(frame(shown, *channels[0])),
         "extra": frame(b"messages"),
-        "bound": [b"", b"", b"{}", b"null"],
+        "bound": [b"", b"", canonical(metadata), b"null"],
     }
     write = {
         "generation": 3,
