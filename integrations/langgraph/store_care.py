@@ -54,6 +54,7 @@ class GeneralStoreCare:
     def existing(self, context: Context) -> Operation[Iterable[Existing]]:
         """See :class:`~memguard.care.CareRows`."""
         namespace = namespace_of(context.id)
+        yield from self._ops.table.sound(None)
         return self._existing(namespace, (yield from self._ops.table.rows(namespace)))
 
     def _existing(self, namespace: Namespace, found: Sequence[Stored]) -> Iterator[Existing]:

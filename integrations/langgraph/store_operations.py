@@ -251,6 +251,7 @@ class StoreOperations(Writes):
             names = yield from self._names(prefix, hint)
             hint = yield from self.table.hint(names)
             try:
+                yield from self.table.sound(hint)
                 yield from self.custody.complete(names, hint)
             except IntegrityError:
                 if self.custody.enforcing:

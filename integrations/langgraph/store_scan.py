@@ -40,6 +40,7 @@ _SOME = f"SELECT {_COLUMNS}, {_MADE} FROM store WHERE prefix = ? AND key IN "  #
 _ALL = f"SELECT {_COLUMNS}, {_MADE} FROM store WHERE prefix = ? ORDER BY rowid"  # noqa: S608
 _VECTORS = "SELECT key, field_name, typeof(embedding), CAST(embedding AS BLOB) FROM store_vectors WHERE prefix = ?"
 _HAS_VECTORS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'store_vectors'"
+_KINDS = "SELECT name, type FROM sqlite_master WHERE name IN ('store', 'store_vectors') AND type <> 'table'"
 _EXPIRED = "SELECT prefix, key FROM store WHERE expires_at IS NOT NULL AND expires_at < ?"
 #: Keys asked for in one statement (SQLite's own limit on parameters is far above).
 _CHUNK = 500
@@ -76,6 +77,17 @@ class Table(Protocol):
 
     def hint(self, names: Iterable[str]) -> Operation[object]:
         """A value that differs after somebody else changed the store; None where nothing tells."""
+        ...
+
+    def sound(self, hint: object) -> Operation[None]:
+        """That what answers is the store's own tables, unless ``hint`` says that nothing changed.
+
+        A view in a table's place may answer differently from one moment to the next, so that no check of
+        its rows says anything about the next question.
+
+        Raises:
+            TamperedError: it is not.
+        """
         ...
 
     def namespaces(self) -> Operation[Sequence[Namespace]]:
@@ -161,6 +173,7 @@ class SqliteTable:
         # What a search answers is looked up again by key; its text need not be parsed for that.
         self.store._deserializer = _nothing
         self._has_vectors = bool(store.index_config)
+        self._sound_at: object = None
 
     def _copied(self, store: Any) -> Any:
         raw = copy.copy(store)
@@ -200,6 +213,21 @@ class SqliteTable:
     def hint(self, names: Iterable[str]) -> Operation[object]:
         found = yield Call(self._all, "PRAGMA data_version")
         return found[0][0]
+
+    def sound(self, hint: object) -> Operation[None]:
+        if hint is not None and hint == self._sound_at:
+            return
+        found = yield Call(self._all, _KINDS)
+        if found:
+            name, kind = found[0]
+            raise TamperedError(
+                f"a {kind} stands in the place of the table {name!r}.",
+                case="state",
+                record=f"table {name}",
+                why="LangGraph makes it as a table; what stands there now may show other rows at every look.",
+                do="Restore the database from a copy that is whole.",
+            )
+        self._sound_at = hint
 
     def namespaces(self) -> Operation[Sequence[Namespace]]:
         found = yield Call(self._all, "SELECT DISTINCT prefix FROM store")
@@ -354,6 +382,10 @@ class MemoryTable:
         return tuple(drifting)
         yield  # makes this an operation like its siblings
 
+    def sound(self, hint: object) -> Operation[None]:
+        return
+        yield
+
     def namespaces(self) -> Operation[Sequence[Namespace]]:
         return [namespace for namespace, items in list(self.store._data.items()) if items]
         yield
@@ -436,6 +468,10 @@ class GeneralTable:
 
     def hint(self, names: Iterable[str]) -> Operation[object]:
         return None
+        yield
+
+    def sound(self, hint: object) -> Operation[None]:
+        return
         yield
 
     def namespaces(self) -> Operation[Sequence[Namespace]]:

@@ -322,6 +322,28 @@ def test_a_trigger_that_dates_what_is_put(scene: Any) -> None:
         store.put(ALICE, "k5", {"text": "genuine"})
 
 
+@pytest.mark.parametrize("restart", [True, False], ids=["restarted", "running"])
+def test_a_view_in_place_of_the_table(scene: Any, restart: bool) -> None:
+    """It shows every row when it is checked, and may hide one when it is asked."""
+    store = scene.store()
+    fill(store)
+    assert len(store.search(ALICE)) == 3
+    if restart:
+        scene.close()
+    connection = sqlite3.connect(scene.db)
+    connection.executescript(
+        "ALTER TABLE store RENAME TO kept; CREATE VIEW store AS SELECT rowid, * FROM kept;"
+    )
+    connection.close()
+    if restart:
+        store = scene.store()
+    with pytest.raises(TamperedError, match="view stands"):
+        store.search(ALICE)
+    with pytest.raises(TamperedError, match="view stands"):
+        store.list_namespaces()
+    assert {finding.case for finding in scene.mg.audit(store).findings} == {"state"}
+
+
 def test_a_label_is_inside_the_tag(screened: Any) -> None:
     store = screened.store()
     store.put(ALICE, "k0", {"text": "tea"})
