@@ -116,8 +116,7 @@ def seals() -> dict[str, dict[str, Any]]:
     again["bound"] = [
         b"=" + FIRST.encode(),
         b"msgpack+aes",
-        canonical(metadata),
-        canonical({"trust": "user"}),
+        metadata_text(metadata, {"label": {"trust": "user"}}),
     ]
     channels = [(b"messages", b"msgpack", sha(b"\x90")), (b"total", b"=", sha(canonical(7)))]
     shown = canonical({"v": 2, "id": SECOND, "channel_versions": {"messages": "1", "total": "2"}})
