@@ -38,8 +38,8 @@ def guard_store(mg: MemGuard, store: Any, store_name: str | None, overrides: Map
     """Guard a store. The store itself is unchanged.
 
     Raises:
-        UnsupportedError: its own sweeper is running (MG147), or it embeds whole values in a way that
-            would embed the seal (MG148).
+        UnsupportedError: its own sweeper is running (MG156), or it embeds whole values in a way that
+            would embed the seal (MG157).
     """
     shipped = _shipped(store)
     is_async = getattr(store, "_loop", None) is not None
@@ -90,7 +90,7 @@ def _no_sweeper(store: Any) -> None:
     if (thread is not None and thread.is_alive()) or (task is not None and not task.done()):
         raise UnsupportedError(
             "the store's own sweeper is running.",
-            code="MG147",
+            code="MG156",
             why="What it deletes behind the guard would be missed as deleted by somebody else.",
             do="Call stop_ttl_sweeper() first, guard the store, then start_ttl_sweeper() on the guarded one.",
         )
@@ -105,7 +105,7 @@ def _explicit_fields(store: BaseStore) -> None:
         if path in ("$", "") or path.lstrip(".").startswith("*"):
             raise UnsupportedError(
                 f"{type(store).__name__} embeds whole values, and the seal would be embedded with them.",
-                code="MG148",
+                code="MG157",
                 why="memguard knows only LangGraph's own SQLite and in-memory stores well enough to keep it out.",
                 do='Name the fields to embed: index={..., "fields": ["text"]}.',
             )

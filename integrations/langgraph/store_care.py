@@ -76,7 +76,7 @@ class GeneralStoreCare:
 def _unsupported(what: str) -> UnsupportedError:
     return UnsupportedError(
         f"this store's rows cannot be {what} one by one.",
-        code="MG143",
+        code="MG148",
         why="memguard knows the tables of the SQLite stores; other stores are reached through their methods only.",
         do="Copy the items into a guarded store: read them bare, put them guarded.",
     )

@@ -276,11 +276,11 @@ def text_key(key: object) -> str:
     """The key, if it is text: SQLite would make text of a number, and no later call would find it.
 
     Raises:
-        UnsupportedError: MG146.
+        UnsupportedError: MG155.
     """
     if not isinstance(key, str):
         raise UnsupportedError(
-            f"an item key is text, not {type(key).__name__}.", code="MG146", do="Pass str(key), on every call."
+            f"an item key is text, not {type(key).__name__}.", code="MG155", do="Pass str(key), on every call."
         )
     return key
 

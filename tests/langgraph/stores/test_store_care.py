@@ -177,7 +177,7 @@ def test_the_way_out(screened: Any, index: Any) -> None:
 def test_stores_that_cannot_be_adopted_say_so(scene: Any) -> None:
     store = scene.memory()
     store.inner.put(ALICE, "a", {"n": 1})
-    with pytest.raises(UnsupportedError, match="MG143"):
+    with pytest.raises(UnsupportedError, match="MG148"):
         scene.mg.adopt(store, apply=True)
     with pytest.raises(TamperedError):
         store.get(ALICE, "a")

@@ -356,9 +356,9 @@ def test_filter_keys_that_may_not_reach_a_statement(scene: Any, wrong: str) -> N
 
 def test_a_key_is_text(scene: Any) -> None:
     store = scene.store()
-    with pytest.raises(Exception, match="MG146"):
+    with pytest.raises(Exception, match="MG155"):
         store.batch([PutOp(ALICE, 5, {"n": 1})])  # type: ignore[arg-type]
-    with pytest.raises(Exception, match="MG146"):
+    with pytest.raises(Exception, match="MG155"):
         store.batch([GetOp(ALICE, 5)])  # type: ignore[arg-type]
 
 

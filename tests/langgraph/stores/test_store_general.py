@@ -128,7 +128,7 @@ def test_a_timestamp_is_bound(store: Any) -> None:
 @pytest.mark.parametrize("fields", [None, ["$"], ["*"], ["text", "*.deep"]])
 def test_whole_values_that_would_embed_the_seal_are_refused(scene: Any, index: Any, fields: Any) -> None:
     config = {**index, **({"fields": fields} if fields else {})}
-    with pytest.raises(UnsupportedError, match="MG148"):
+    with pytest.raises(UnsupportedError, match="MG157"):
         scene.guard().guard(JsonStore(config), name="theirs")
 
 

@@ -117,7 +117,7 @@ def test_a_sweeper_of_the_bare_store_must_be_stopped_first(scene: Any) -> None:
     bare = scene.bare(ttl=TTL)
     bare.start_ttl_sweeper(1)
     try:
-        with pytest.raises(UnsupportedError, match="MG147"):
+        with pytest.raises(UnsupportedError, match="MG156"):
             scene.guard().guard(bare, name="memories")
     finally:
         bare.stop_ttl_sweeper()
