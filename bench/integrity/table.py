@@ -183,7 +183,13 @@ def _failures(rows: Sequence[Row]) -> list[str]:
             )
             continue
         for name, control in row["controls"].items():
-            if not control["ok"]:
+            if name == "C4" and not control["ok"]:
+                found.append(
+                    _fit(
+                        f"  {_label(row)}: FALSE ALARM on an ordinary day of writing (C4): {control['detail']}"
+                    )
+                )
+            elif not control["ok"]:
                 extra = f" ({', '.join(control['failed'])})" if control.get("failed") else ""
                 found.append(_fit(f"  {_label(row)}: CONTROL {name} FAILED: {control['detail']}{extra}"))
         suffix = [row[k] for k in ("level", "strict_level") if "(" in str(row[k])]
