@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
+
 from memguard.care import Handle
 from memguard.engine import MemGuard
 from memguard.errors import UnsupportedError
@@ -65,5 +67,6 @@ def _sqlite_kind(saver: Any) -> str | None:
 
 
 def _is_async(saver: Any) -> bool:
-    """Whether a saver's own side is the async one: it is bound to an event loop."""
-    return getattr(saver, "loop", None) is not None
+    """Whether a saver's own side is the async one: it is bound to an event loop, or has no other side."""
+    own, base = type(saver), BaseCheckpointSaver
+    return getattr(saver, "loop", None) is not None or (own.put is base.put and own.aput is not base.aput)

@@ -22,7 +22,15 @@ from memguard.errors import ForgottenError, IntegrityError, UnsupportedError
 from memguard.integrations.langgraph import rows
 from memguard.integrations.langgraph.restore import Restoring
 from memguard.integrations.langgraph.scan import Scan, readable_error, reading
-from memguard.integrations.langgraph.serde import Raw, RawSerde, Sealed, SealedCheckpoint
+from memguard.integrations.langgraph.serde import (
+    OnePiece,
+    Parted,
+    PartedValues,
+    Raw,
+    RawSerde,
+    Sealed,
+    SealedCheckpoint,
+)
 from memguard.integrity.canonical import frame
 from memguard.integrity.index import MAIN, MEMBER, newest, not_after, pack_key, split, unpack_key
 from memguard.integrity.tag import NOTHING
@@ -66,6 +74,7 @@ class Operations:
     def __init__(self, inner: Any, scan: Scan, *, layout: str, is_async: bool, inline: bool, special: str, strict: bool) -> None:
         self.layout, self.is_async, self.inline = layout, is_async, inline
         self._special, self.strict = special, strict
+        self._one_piece = False
         self._scan = scan
         self.custody: Custody
         self.screen: Screen | None = None
@@ -299,6 +308,15 @@ class Operations:
         self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any
     ) -> Operation[RunnableConfig]:
         """Serialise once, seal, store."""
+        try:
+            return (yield from self._put(config, checkpoint, metadata, new_versions))
+        except OnePiece:  # seen at its first put: such a saver gets the checkpoint in one piece from then on
+            self._one_piece = True
+            return (yield from self._put(config, checkpoint, metadata, new_versions))
+
+    def _put(
+        self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any
+    ) -> Operation[RunnableConfig]:
         config = self._config(config)
         thread, namespace = _place(config)
         key, parent = checkpoint["id"], get_checkpoint_id(config)
@@ -315,6 +333,11 @@ class Operations:
             handed = SealedCheckpoint(checkpoint)
             handed.typed = (kind, data)
             content, bound = Raw(kind, data).digest(), rows.text_fields(parent, kind, rows.text_before_seal(full, label))
+        elif self._one_piece:
+            kind, data = self._serde.dumps_typed(checkpoint)
+            handed = SealedCheckpoint(checkpoint)
+            handed.typed = (kind, bytes(data))
+            content, bound = Raw(*handed.typed).digest(), rows.bound_fields(parent, kind, full, label)
         else:
             handed = self._in_parts(checkpoint)
             stored = sorted(c for c in new_versions if c in checkpoint["channel_values"])
@@ -403,12 +426,12 @@ class Operations:
 
         return (yield from self.custody.read(name, fetch, judge, lambda found: {}, record))
 
-    def _in_parts(self, checkpoint: Any) -> dict[str, Any]:
+    def _in_parts(self, checkpoint: Any) -> Parted:
         values = {}
         for channel, value in checkpoint["channel_values"].items():
             kind, data = self._serde.dumps_typed(value)
             values[channel] = Sealed(kind, bytes(data))
-        return {**checkpoint, "channel_values": values}
+        return Parted({**checkpoint, "channel_values": PartedValues(values)})
 
     def _read_back(self, contexts: list[Context], changes: Sequence[Change]) -> Operation[Sequence[Change]]:
         """A split saver composes what a checkpoint shows from what earlier ones stored: ask it."""

@@ -7,7 +7,8 @@ checkpoint, its members are the pending writes stored under it, which may come f
            the seal is that of the stored bytes.
 ``split``  the saver keeps a frame and one value per channel version (InMemorySaver, any other): the
            digest covers the frame and the channels that this put stores; the digests of all channels
-           that the checkpoint shows are bound by the head.
+           that the checkpoint shows are bound by the head. Where such a saver turns out to store a
+           checkpoint in one piece, the digest is that of the piece.
 """
 
 from __future__ import annotations
@@ -298,11 +299,13 @@ def tuple_claims(found: CheckpointTuple, thread: str, namespace: str, layout: st
     key = str(configurable.get("checkpoint_id"))
     record = name(thread, namespace, key)
     parent = (found.parent_config or {}).get("configurable", {}).get("checkpoint_id")
+    raw = found.checkpoint
     if layout == "whole":
-        raw = found.checkpoint
         if not isinstance(raw, Raw):
             raise undecodable(record)
         yield text_claim(key, parent, raw.kind, metadata_text(found.metadata), record, raw.digest())
+    elif isinstance(raw, Raw):  # another saver that stores a checkpoint in one piece
+        yield checkpoint_claim(key, parent, raw.kind, _plain(found.metadata), record, raw.digest())
     else:
         channels = channels_of(found.checkpoint, record)
         metadata = _plain(found.metadata)

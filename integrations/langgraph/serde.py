@@ -33,6 +33,18 @@ class SealedCheckpoint(dict[str, Any]):
     typed: tuple[str, bytes]
 
 
+class Parted(dict[str, Any]):
+    """A checkpoint whose channel values are :class:`Sealed`, for a saver that stores each by itself."""
+
+
+class PartedValues(dict[str, Any]):
+    """The channel values of such a checkpoint; a saver's own copy of the checkpoint still holds them."""
+
+
+class OnePiece(Exception):
+    """The saver is about to serialise a whole checkpoint: it does not store channel by channel."""
+
+
 class Raw(Mapping[str, Any]):
     """What a store returned, undecoded.
 
@@ -110,6 +122,8 @@ class RawSerde:
         """The bytes that were made before; the saver's own frame and metadata, if it keeps any."""
         if isinstance(obj, Sealed | SealedCheckpoint):
             return obj.typed
+        if isinstance(obj, Parted) or (type(obj) is dict and isinstance(obj.get("channel_values"), PartedValues)):
+            raise OnePiece
         made: tuple[str, bytes] = self.serde.dumps_typed(obj)
         return made
 
