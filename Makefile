@@ -1,6 +1,7 @@
 # memguard: everything a fresh machine needs is Python 3.11 or newer and make.
 #   make bench   the integrity bench of SqliteSaver and SqliteStore, bare and guarded, with the overhead beside it
 #   make test    the tests            make lint   ruff            make types   mypy --strict on the wheel
+#   make crash   the full count of kills, power cuts and races: ten minutes
 #   make docs    the documentation    make lock   pin again       make clean   remove what was made here
 # Options: PYTHON=python3.12 (the interpreter to use), VENV=folder, ARGS="more arguments for the tool".
 
@@ -16,10 +17,10 @@ DOCS_STAMP = $(VENV)/.installed-docs
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install bench test lint format types docs lock clean FORCE
+.PHONY: help install bench test crash lint format types docs lock clean FORCE
 
 help:
-	@sed -n '2,5s/^# //p' Makefile
+	@sed -n '2,6s/^# //p' Makefile
 
 install: $(STAMP)
 
@@ -45,6 +46,9 @@ bench: $(STAMP)
 
 test: $(STAMP)
 	@$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+crash: $(STAMP)
+	@$(BIN)/pytest tests/crash -m crash_full $(ARGS)
 
 lint: $(STAMP)
 	@$(BIN)/ruff check . $(ARGS)

@@ -339,8 +339,8 @@ class Custody:
                 contexts.append((yield from self._enter(name)))
             changes = prepare(contexts)
             live = [(c, ch) for c, ch in zip(contexts, changes, strict=True) if not ch.empty]
-            yield from self._announce(live)
             try:
+                yield from self._announce(live)  # ended half-way, it may have announced: then the next touch settles
                 result = yield from perform()
                 if settle is not None:
                     changes = yield from settle(contexts, changes)

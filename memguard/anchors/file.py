@@ -211,7 +211,11 @@ class FileAnchor:
             raise self._refuse()
         self._must_hold("compact")
         end, tail = old.mark
-        if os.pread(old.fd, 8, end - 4) != tail:
+        try:
+            unread = os.pread(old.fd, 8, end - 4) != tail and old.prepare() != end
+        except OSError as exc:
+            raise failed("compact", self.uri, exc) from exc
+        if unread:
             raise misuse("The log holds records that were not read.", self.uri, "Read to its end first.")
         fresh = os.path.join(self.folder, _NEW)
         try:

@@ -167,7 +167,7 @@ class LogFile:
         """
         end, tail = self.mark
         if not self._prepared or os.pread(self.fd, 8, end - 4) != tail:
-            end = self._prepare()
+            end = self.prepare()
         data = frame(payloads, seed=self.seed, offset=end, durable=self.durable)
         new_end = end + len(data)
         if new_end + 8 > self.size:
@@ -178,7 +178,7 @@ class LogFile:
         self.mark = (new_end, data[-4:] + END)
         return new_end
 
-    def _prepare(self) -> int:
+    def prepare(self) -> int:
         """Find the true end under the lock, and cut a torn tail."""
         if not self.writable:
             raise failed("append to", self.path, OSError(errno.EROFS, "opened for reading only"))

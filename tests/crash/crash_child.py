@@ -28,6 +28,8 @@ STORE = "ck"
 #: Compact and harvest often, so that schedules of a few operations meet both.
 INTEGRITY = {"compact_bytes": 4096}
 HARVEST = 6
+#: Where homes are made: None is the system's folder for temporary files.
+FOLDER = os.environ.get("MEMGUARD_CRASH_FOLDER") or None
 #: A schedule that never reaches its point is an error, not an endless run.
 LONGEST = 400
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import crash_model as model
 import crash_mutations
-from crash_child import LONGEST, Setting, create, inspect, work
+from crash_child import FOLDER, LONGEST, Setting, create, inspect, work
 
 #: Points of an ordinary write, of a durable announcement, of a delete, of compaction, of the harvest.
 ORDINARY = (
@@ -171,7 +171,7 @@ def run(mode: str, count: int, seed: int, setting: Setting, boots: float, *, sto
     report, began = Report(), time.monotonic()
     todo: list[tuple[str, str | None, int] | None] = list(targets(count, seed)) if mode == "named" else [None] * count
     for first in range(0, count, LIFE):
-        folder = Path(tempfile.mkdtemp(prefix="memguard-crash-"))
+        folder = Path(tempfile.mkdtemp(prefix="memguard-crash-", dir=FOLDER))
         life_seed = seed * 100_003 + first
         try:
             own = Setting(setting.sync, setting.lag_ops, 0, setting.row_by_row)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import crash_model as model
-import memguard.anchors.logfile as logfile
-from crash_child import Opened, Setting, create, open_saver
+from crash_child import FOLDER, Opened, Setting, create, open_saver
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+import memguard.anchors.logfile as logfile
 from memguard.errors import IntegrityError
 from memguard.keys.file import FileKeyRing
 from memguard.testing.crashpoints import Points
@@ -34,16 +34,17 @@ POINTS = st.sampled_from(
     )
 )  # fmt: skip
 #: Edits of one row: table and what is done to it. ``{rowid}`` is a row of the context that is edited.
+_REPLACED = "CAST(replace(metadata,"
 EDITS = (
     ("checkpoints", "DELETE FROM checkpoints WHERE rowid = {rowid}"),
-    ("checkpoints", "UPDATE checkpoints SET checkpoint = checkpoint || x'00' WHERE rowid = {rowid}"),
+    ("checkpoints", "UPDATE checkpoints SET checkpoint = CAST(checkpoint || x'00' AS BLOB) WHERE rowid = {rowid}"),
     ("checkpoints", "UPDATE checkpoints SET parent_checkpoint_id = 'gone' WHERE rowid = {rowid}"),
-    ("checkpoints", "UPDATE checkpoints SET metadata = replace(metadata, 'loop', 'fork') WHERE rowid = {rowid}"),
-    ("checkpoints", "UPDATE checkpoints SET metadata = replace(metadata, 'mg1.', 'mg2.') WHERE rowid = {rowid}"),
+    ("checkpoints", f"UPDATE checkpoints SET metadata = {_REPLACED} 'loop', 'fork') AS BLOB) WHERE rowid = {{rowid}}"),
+    ("checkpoints", f"UPDATE checkpoints SET metadata = {_REPLACED} 'mg1.', 'mg2.') AS BLOB) WHERE rowid = {{rowid}}"),
     ("checkpoints", "UPDATE checkpoints SET checkpoint_id = 'ff' || substr(checkpoint_id, 3) WHERE rowid = {rowid}"),
     ("checkpoints", "UPDATE checkpoints SET type = 'json' WHERE rowid = {rowid}"),
     ("writes", "DELETE FROM writes WHERE rowid = {rowid}"),
-    ("writes", "UPDATE writes SET value = value || x'00' WHERE rowid = {rowid}"),
+    ("writes", "UPDATE writes SET value = CAST(value || x'00' AS BLOB) WHERE rowid = {rowid}"),
     ("writes", "UPDATE writes SET channel = '__resume__' WHERE rowid = {rowid}"),
     ("writes", "UPDATE writes SET idx = idx + 50 WHERE rowid = {rowid}"),
     ("writes", "UPDATE writes SET task_path = 'z' || task_path WHERE rowid = {rowid}"),
@@ -73,7 +74,7 @@ class SaverMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="memguard-machine-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="memguard-machine-", dir=FOLDER))
         self._datasync = logfile.LogFile.datasync
         logfile.LogFile.datasync = _quick  # type: ignore[method-assign]
         create(self.folder)
@@ -141,7 +142,8 @@ class SaverMachine(RuleBasedStateMachine):
             model.perform(saver, op)
         except (Crash, Interrupted, IntegrityError) as error:
             broke = isinstance(error, (Crash, Interrupted)) or point.startswith(("log.", "head", "intent", "ledger"))
-            assert broke, error
+            if not broke:
+                raise
             tried = [model.apply(state, op) for state in self.states]
             self.states = [*self.states, *(state for state in tried if state not in self.states)]
             if how == "crash":
@@ -252,7 +254,9 @@ class SaverMachine(RuleBasedStateMachine):
                 item = model.look(saver.get_tuple(named))
             except IntegrityError:
                 continue
-            assert item is not None, f"{name}: an edit made a checkpoint vanish"
+            if item is None:
+                assert not shown, f"{name}: an edit made a checkpoint vanish"
+                continue  # pending writes whose checkpoint is yet to come: a list refuses below
             assert item == shown[item[0]], "an edited record was served"
             assert item[0] != key, "the record that was edited was served"
             assert name is None or item[0] == name
@@ -260,7 +264,9 @@ class SaverMachine(RuleBasedStateMachine):
             list(saver.list(config))
         except IntegrityError:
             return
-        raise AssertionError("a list over an edited context was served")
+        assert key not in shown, "a list over an edited context was served"
+        assert self.opened is not None  # a pending write whose checkpoint is yet to come: nobody is served its value
+        assert not self.opened.guard.audit(saver).clean, "an audit did not see an edit"
 
 
 def _quick(self: logfile.LogFile) -> None:

@@ -25,7 +25,7 @@ from typing import Any
 
 import crash_model as model
 import crash_mutations
-from crash_child import STORE, Opened, Setting, create, expected_ids, inspect, open_saver
+from crash_child import FOLDER, STORE, Opened, Setting, create, expected_ids, inspect, open_saver
 
 from memguard.testing.crashpoints import Points
 
@@ -241,7 +241,7 @@ def check(recording: Recording, upto: int, seed: int, setting: Setting, keep: fl
         edited: someone takes the newest row out of the store before it is opened again.
     """
     rng = random.Random(seed)
-    target = Path(tempfile.mkdtemp(prefix="memguard-power-"))
+    target = Path(tempfile.mkdtemp(prefix="memguard-power-", dir=FOLDER))
     try:
         cut = rebuild(recording, upto, rng, target, keep)
         own = Setting(setting.sync, setting.lag_ops, setting.boot + 1)
@@ -291,7 +291,7 @@ def run(
 ) -> dict[str, Any]:
     """Record one run and check ``states`` power cuts spread over it, with none, some and all of the rest written."""
     began, failures = time.monotonic(), []
-    root = Path(tempfile.mkdtemp(prefix="memguard-power-"))
+    root = Path(tempfile.mkdtemp(prefix="memguard-power-", dir=FOLDER))
     try:
         folder, copies = root / "run", root / "copies"
         folder.mkdir()

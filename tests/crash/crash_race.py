@@ -20,7 +20,7 @@ from typing import Any
 
 import crash_model as model
 import crash_mutations
-from crash_child import Child, Setting, create, open_saver
+from crash_child import FOLDER, Child, Setting, create, open_saver
 
 from memguard.errors import IntegrityError
 from memguard.events import ForkRecorded, ReadRefused
@@ -48,7 +48,9 @@ class Worker:
     said: list[dict[str, Any]] = field(default_factory=list)
 
 
-def writer(folder: Path, setting: Setting, seat: int, seed: int, count: int, operations: int, known: model.State) -> Child:
+def writer(
+    folder: Path, setting: Setting, seat: int, seed: int, count: int, operations: int, known: model.State
+) -> Child:
     """Seats 0 and 1 share a thread, 2 to 4 have their own, and 4 deletes its own now and then."""
     thread = SHARED if seat < 2 else f"own{seat}"
 
@@ -106,7 +108,7 @@ def reader(folder: Path, setting: Setting, until: Path) -> Child:
 def run(seed: int, operations: int, kills: int) -> dict[str, Any]:
     """One race: what went wrong, and what went on."""
     began, rng, failures = time.monotonic(), random.Random(seed), []
-    folder = Path(tempfile.mkdtemp(prefix="memguard-race-"))
+    folder = Path(tempfile.mkdtemp(prefix="memguard-race-", dir=FOLDER))
     setting, stop = Setting(), folder / "stop"
     killed = forks = 0
     try:

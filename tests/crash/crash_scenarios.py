@@ -17,7 +17,7 @@ from typing import Any
 
 import crash_model as model
 import crash_mutations
-from crash_child import STORE, Child, Run, Setting, create, die, inspect, open_saver
+from crash_child import FOLDER, STORE, Child, Run, Setting, create, die, inspect, open_saver
 
 from memguard.errors import IntegrityError
 from memguard.testing.crashpoints import Points
@@ -357,7 +357,7 @@ STORIES: dict[str, Callable[[Path], None]] = {
 
 def tell_story(name: str) -> str:
     """Play a story in a home of its own: "" or what went wrong."""
-    folder = Path(tempfile.mkdtemp(prefix="memguard-story-"))
+    folder = Path(tempfile.mkdtemp(prefix="memguard-story-", dir=FOLDER))
     try:
         create(folder)
         STORIES[name](folder)
