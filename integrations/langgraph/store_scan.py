@@ -20,7 +20,7 @@ from langgraph.store.base import GetOp, Item, ListNamespacesOp, SearchOp
 
 from memguard.custody import Custody
 from memguard.effects import Call, Operation, Twin
-from memguard.errors import IntegrityError, TamperedError
+from memguard.errors import IntegrityError, RollbackError, TamperedError
 from memguard.integrations.langgraph.store_rows import (
     Form,
     Namespace,
@@ -38,6 +38,8 @@ _MADE = "(SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'st
 _ONE = f"SELECT {_COLUMNS}, {_MADE} FROM store WHERE prefix = ? AND key = ?"  # noqa: S608 - constant text
 _SOME = f"SELECT {_COLUMNS}, {_MADE} FROM store WHERE prefix = ? AND key IN "  # noqa: S608
 _ALL = f"SELECT {_COLUMNS}, {_MADE} FROM store WHERE prefix = ? ORDER BY rowid"  # noqa: S608
+#: How many rows of a namespace the index of keys holds: a ranked search finds items by it, a scan does not.
+_INDEXED = "SELECT count(*) FROM store INDEXED BY sqlite_autoindex_store_1 WHERE prefix = ?"
 _VECTORS = "SELECT key, field_name, typeof(embedding), CAST(embedding AS BLOB) FROM store_vectors WHERE prefix = ?"
 _HAS_VECTORS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'store_vectors'"
 _KINDS = "SELECT name, type FROM sqlite_master WHERE name IN ('store', 'store_vectors') AND type <> 'table'"
@@ -237,8 +239,26 @@ class SqliteTable:
         prefix = ".".join(namespace)
         with reading(f"namespace {prefix!r}"):
             found = yield Call(self._all, _ALL, (prefix,))
+            if found:
+                yield from self._check_index(prefix, len(found))
             vectors = (yield from self._digests(prefix, None)) if self._vectors_by(found) else {}
         return [_stored(row, vectors) for row in found]
+
+    def _check_index(self, prefix: str, rows: int) -> Operation[None]:
+        try:
+            ((indexed,),) = yield Call(self._all, _INDEXED, (prefix,))
+        except sqlite3.OperationalError as error:
+            if "no such index" in str(error):  # then nothing can be found by it
+                return
+            raise
+        if indexed != rows:
+            raise RollbackError(
+                "an index of the store does not hold the rows of its table.",
+                case="T2",
+                record=f"namespace {prefix!r}",
+                why="What is searched by it would be left out.",
+                do="Restore the database from a copy that is whole, or REINDEX it and audit again.",
+            )
 
     def fetch(self, namespace: Namespace, keys: Sequence[str]) -> Operation[dict[str, Stored]]:
         prefix = ".".join(namespace)

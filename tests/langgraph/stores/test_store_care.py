@@ -213,6 +213,26 @@ def test_one_guard_over_two_connections(scene: Any) -> None:
     assert mg.audit(one).clean
 
 
+def test_a_store_that_never_rests_is_searched_with_writers_kept_out(scene: Any) -> None:
+    store = scene.store()
+    for number in range(5):
+        store.put(ALICE, f"k{number}", {"n": number})
+    table = store._ops.table
+    rest, asked = table.hint, []
+
+    def restless(names: Any) -> Any:
+        asked.append(names)
+        return (yield from rest(names)), len(asked)
+
+    table.hint = restless
+    assert len(store.search(ALICE)) == 5
+    assert len(asked) == 9  # three tries
+    assert store.list_namespaces() == [ALICE]
+    scene.sql("DELETE FROM store WHERE key = 'k3'")
+    with pytest.raises(IntegrityError):
+        store.search(ALICE)
+
+
 _WRITER = """
 import sqlite3, sys
 from langgraph.store.sqlite import SqliteStore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
 import pytest
@@ -116,6 +117,30 @@ def test_a_store_without_an_index_checks_the_vectors_of_one_with(scene: Any, ind
     scene.sql(EDITS["suppress"])
     with pytest.raises(IntegrityError):
         scene.store().get(ALICE, "k1")
+
+
+def test_an_index_that_forgets_an_item(scene: Any, index: Any) -> None:
+    """A ranked search finds items by the index of keys: swapped for one without an item, it leaves that item out."""
+    fill(scene.store(index=index))
+    scene.close()
+    connection = sqlite3.connect(scene.db)
+    connection.execute("CREATE INDEX forged ON store (prefix, key) WHERE key <> 'k1'")
+    pages = dict(
+        connection.execute("SELECT name, rootpage FROM sqlite_master WHERE type = 'index'").fetchall()
+    )
+    connection.execute("PRAGMA writable_schema = ON")
+    swap = "UPDATE sqlite_master SET rootpage = ? WHERE name = ?"
+    connection.execute(swap, (pages["forged"], "sqlite_autoindex_store_1"))
+    connection.execute(swap, (pages["sqlite_autoindex_store_1"], "forged"))
+    connection.commit()
+    connection.close()
+    bare = scene.bare(index=index)
+    assert "k1" not in {item.key for item in bare.search((), query="tea")}
+    assert "k1" in {item.key for item in bare.search(ALICE)}
+    store = scene.store(index=index)
+    with pytest.raises(IntegrityError):
+        store.search((), query="tea")
+    assert not scene.mg.audit(store).clean
 
 
 def test_a_vector_planted_for_a_key_to_come_is_not_taken_in(scene: Any, index: Any) -> None:
