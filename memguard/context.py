@@ -48,12 +48,17 @@ class Declared(Generic[T]):
 
 
 def source(
-    what: str | Source, *, parents: Iterable[object] = (), signature: bytes | None = None
+    what: str | Source,
+    *,
+    id: str | None = None,
+    parents: Iterable[object] = (),
+    signature: bytes | None = None,
 ) -> Declared[Provenance]:
     """Declare where the memories written inside the block come from.
 
     Args:
         what: ``"kind"`` or ``"kind:id"``; kinds user assistant tool web document system summary unknown.
+        id: the identity within the kind, instead of ``"kind:id"``.
         parents: what they are derived from: record ids, records, labels or labelled items.
             The trust of what is written is then at most the least of theirs.
         signature: the source's own signature, for sources that must sign.
@@ -62,8 +67,8 @@ def source(
         ConfigError: MG141 or MG142 for what is no source, MG144 for what is no parent.
     """
     base = what if isinstance(what, Source) else Source.parse(what)
-    if signature is not None:
-        base = Source(base.kind, base.id, signature)
+    if id is not None or signature is not None:
+        base = Source(base.kind, base.id if id is None else id, base.signature if signature is None else signature)
     if isinstance(parents, (str, bytes)):
         raise ConfigError("parents is a list, not one string", code="MG144", do="Write parents=[id].")
     lineage = Lineage.of(*(as_parent(item) for item in parents))

@@ -37,10 +37,11 @@ from memguard.keys import open_keys
 from memguard.labelbook import LabelBook, digest_of
 from memguard.labels import Label, label_of
 from memguard.ledger.sqlite import SqliteLedger
-from memguard.pipeline import Outcome, Pipeline, assemble
+from memguard.pipeline import Outcome, Pipeline, Seat, assemble
 from memguard.ports import Anchor, KeyRing
 from memguard.record import Record, Source, Trust, text_of
 from memguard.runtime import run
+from memguard.settings import Mode
 from memguard.slot import FileSlot, MemorySlot
 from memguard.testing.anchors import MemoryAnchor
 
@@ -81,8 +82,8 @@ class MemGuard:
             settle=self._ledger.sync,
             compacted=lambda before, after: self.events.emit(AnchorCompacted(anchor.uri, before, after)),
         )
-        self._write = assemble(config, Stage.WRITE, registry.guards)
-        self._read = assemble(config, Stage.READ, registry.guards)
+        self._write = _chain(config, Stage.WRITE)
+        self._read = _chain(config, Stage.READ)
         self._rules: Pipeline | None = None
         self._guard_context = GuardContext(Stage.WRITE)
 
@@ -112,7 +113,8 @@ class MemGuard:
             AnchorError: the anchor exists or cannot be made.
         """
         folder = Path(home).expanduser().absolute()
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        # Runs of a bench may have been kept there before: they are nobody's state.
+        if folder.exists() and (not folder.is_dir() or any(f.name != "runs" for f in folder.iterdir())):
             raise ConfigError(
                 "the home is not empty.",
                 code="MG103",
@@ -120,9 +122,12 @@ class MemGuard:
                 why="create never writes over anything.",
                 do="MemGuard.open(home) opens one that was made before.",
             )
+        # A relative path is relative to where create is called; the file says where that is.
+        here = Path.cwd()
+        anchor, keys = _beside(anchor, here), _beside(keys, here)
         made = _preset(preset, {**(config or {}), "anchor": anchor, "keys": keys})
-        ring = open_keys(keys, create=True)
-        store = open_anchor(anchor, create=True)
+        ring = open_keys(_known(registry.keys, keys), create=True)
+        store = open_anchor(_known(registry.anchors, anchor), create=True)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         AnchorLog.begin(store, ring)
         text = write_toml(made).encode()
@@ -161,8 +166,8 @@ class MemGuard:
                 code="MG102",
                 do="memguard init makes a home; or give MemGuard.open its folder.",
             )
-        ring = open_keys(_beside(settings.keys, folder))
-        log = open_anchor(_beside(settings.anchor, folder))
+        ring = open_keys(_known(registry.keys, _beside(settings.keys, folder)))
+        log = open_anchor(_known(registry.anchors, _beside(settings.anchor, folder)))
         try:
             _check_seal(folder, ring)
         except TamperedError:
@@ -335,7 +340,7 @@ class MemGuard:
             source: ``kind:id``; default: the source in force, else unknown.
         """
         if self._rules is None:
-            self._rules = assemble(self.config, Stage.WRITE, registry.guards, mode="enforce")
+            self._rules = _chain(self.config, Stage.WRITE, mode="enforce")
         declared = context.source(source).value if source else context.current_source()
         record = Record(text)
         if declared is not None:
@@ -491,8 +496,28 @@ def _given(**values: str | None) -> dict[str, str]:
     return {key: value for key, value in values.items() if value is not None}
 
 
+def _chain(config: Config, stage: Stage, mode: Mode | None = None) -> Pipeline:
+    """The guards of a stage: those that the configuration names, then what plug-ins brought, enforced."""
+    named = {*config.write.modes(), *config.read.modes(), *config.act.modes()}
+    brought = [registry.guards.get(name).from_config(config) for name in registry.guards.names() if name not in named]
+    fail = config.policy.fail_modes
+    seats = tuple(
+        Seat(guard, "enforce", fail.get(guard.name, config.policy.fail_mode))
+        for guard in brought
+        if stage in guard.stages
+    )
+    return assemble(config, stage, registry.guards, mode=mode, plugins=seats)
+
+
+def _known(schemes: registry.Registry, uri: str) -> str:
+    """The URI, once the plug-ins that may bring its scheme had their say."""
+    if uri.partition(":")[0] not in schemes:
+        registry.load_plugins()
+    return uri
+
+
 def _beside(uri: str, folder: Path) -> str:
-    """A relative path in a home's configuration is relative to that home."""
+    """A relative path is relative to this folder: the home that a configuration stands in."""
     scheme, _, rest = uri.partition(":")
     if scheme in ("file", "sqlite") and rest and not os.path.isabs(os.path.expanduser(rest)):
         return f"{scheme}:{folder / rest}"

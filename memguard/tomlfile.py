@@ -117,7 +117,7 @@ def unseal(content: bytes, signature: bytes, key: bytes) -> bytes:
             case="state",
             record="memguard.toml",
             why="Its bytes do not match memguard.toml.sig under this key.",
-            do="Compare it with a copy you trust; if you changed it yourself: memguard config seal",
+            do="Compare it with a copy you trust; if you changed it yourself: memguard config seal --apply",
         )
     return content
 

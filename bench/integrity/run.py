@@ -56,6 +56,10 @@ def measure(name: str, run: Path, seed: int, alive: bool, say: Progress = _quiet
         return
     # LangGraph warns on stderr when it decodes the payload of X20; the cell says it better.
     logging.getLogger("langgraph").addHandler(logging.NullHandler())
+    if "MEMGUARD_LOG" not in os.environ:
+        # Hundreds of refusals are what is being measured; the table says them, a terminal need not.
+        guard = logging.getLogger("memguard")
+        guard.handlers = [handler for handler in guard.handlers if isinstance(handler, logging.NullHandler)]
     base = Path(tempfile.mkdtemp(prefix="memguard-bench-"))
     try:
         lab = Lab(name, base, seed)

@@ -59,7 +59,7 @@ def rolled_back(where: str, why: str) -> AnchorError:
         case="anchor",
         record=where,
         why=why,
-        do="Put the newest anchor back, or accept this one on purpose: memguard anchor accept --reason …",
+        do="Put the newest anchor back, or accept this one on purpose: memguard anchor accept STORE --reason … --apply",
     )
 
 

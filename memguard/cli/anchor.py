@@ -198,7 +198,7 @@ def recover(session: Session, stores: tuple[str, ...], reason: str, apply: bool)
         raise ConfigError(
             "the anchor is there and its log holds",
             code="MG154",
-            do="Nothing is lost. After a restored backup: memguard anchor accept --reason TEXT",
+            do="Nothing is lost. After a restored backup: memguard anchor accept STORE --reason TEXT --apply",
         )
     if not apply:
         facts = {"problem": f"{found.code}: {found.what}", "applied": False}

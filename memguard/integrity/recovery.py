@@ -137,5 +137,5 @@ def _ahead(context: Context, seen: Observation) -> IntegrityError:
         code="MG415",
         record=f"{context.store} {context.id}",
         why="No announced operation explains the rows: the anchor was lost or rolled back, or rows were brought back.",
-        do="memguard audit STORE, then memguard anchor accept --reason TEXT if the anchor's loss was yours.",
+        do="memguard audit STORE, then memguard anchor accept STORE --reason TEXT --apply if the anchor's loss was yours.",
     )

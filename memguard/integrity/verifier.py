@@ -189,7 +189,7 @@ def mismatch(seen: bytes, known: bytes, record: str) -> IntegrityError:
             case="T2",
             record=record,
             why="The head of its context, kept outside the store, still counts it.",
-            do="memguard audit STORE; restore the store, or memguard anchor accept --reason TEXT if you removed it.",
+            do="memguard audit STORE; restore the store, or memguard anchor accept STORE --reason TEXT --apply if you removed it.",
         )
     if have < want:
         return RollbackError(
@@ -219,7 +219,7 @@ def incomplete(context: Context, seen: Observation) -> IntegrityError:
             case="T2",
             record=where,
             why="The head of the context, kept outside the store, counts them.",
-            do="memguard audit STORE; restore the newest copy, or memguard anchor accept --reason TEXT.",
+            do="memguard audit STORE; restore the newest copy, or memguard anchor accept STORE --reason TEXT --apply.",
         )
     if have > want:
         return TamperedError(
@@ -234,7 +234,7 @@ def incomplete(context: Context, seen: Observation) -> IntegrityError:
         case="T7",
         record=where,
         why="As many rows, but at least one of another time: replaced by an older copy, or the whole store went back.",
-        do="memguard audit STORE; restore the newest copy, or memguard anchor accept --reason TEXT.",
+        do="memguard audit STORE; restore the newest copy, or memguard anchor accept STORE --reason TEXT --apply.",
     )
 
 
