@@ -111,7 +111,17 @@ def _checkpoint(
 
 
 def _write(
-    thread: str, namespace: str, rowid: int, key: str, task: Any, path: Any, index: Any, channel: Any, kind: Any, data: Any, form: str
+    thread: str,
+    namespace: str,
+    rowid: int,
+    key: str,
+    task: Any,
+    path: Any,
+    index: Any,
+    channel: Any,
+    kind: Any,
+    data: Any,
+    form: str,
 ) -> Existing:
     record = f"pending write {channel!r} of {rows.name(thread, namespace, str(key))}"
     content = _sha(data, form)

@@ -14,7 +14,12 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointTuple, get_checkpoint_id, get_checkpoint_metadata
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    CheckpointTuple,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+)
 
 from memguard.custody import Change, Custody, Pair
 from memguard.effects import Call, Operation
@@ -71,7 +76,9 @@ class Operations:
         screen: the engine's write chain for new messages; returns the label to bind, or None.
     """
 
-    def __init__(self, inner: Any, scan: Scan, *, layout: str, is_async: bool, inline: bool, special: str, strict: bool) -> None:
+    def __init__(
+        self, inner: Any, scan: Scan, *, layout: str, is_async: bool, inline: bool, special: str, strict: bool
+    ) -> None:
         self.layout, self.is_async, self.inline = layout, is_async, inline
         self._special, self.strict = special, strict
         self._one_piece = False
@@ -151,11 +158,10 @@ class Operations:
             return self._decode(found, record)
 
         record = rows.name(thread, namespace, wanted or "(newest)")
-        return (
-            yield from self.custody.read(
-                rows.context_of(thread, namespace), fetch, judge, lambda found: self._decode(found, record), record
-            )
+        answer: CheckpointTuple | None = yield from self.custody.read(
+            rows.context_of(thread, namespace), fetch, judge, lambda found: self._decode(found, record), record
         )
+        return answer
 
     def _verify(
         self, context: Context, found: CheckpointTuple, thread: str, namespace: str, key: bytes, record: str
@@ -196,7 +202,8 @@ class Operations:
         _check_filter(filter)
         config = self._config(config) if config else config
         if self.custody.settings.mode == "off":
-            return [self._decode(f, "") for f in (yield from self._fetch_list(config, filter, before, limit))]
+            unchecked = yield from self._fetch_list(config, filter, before, limit)
+            return [item for item in (self._decode(f, "") for f in unchecked) if item is not None]
         names = yield from self._names(config)
         while True:
             hint = yield from self._scan.hint()
@@ -281,7 +288,8 @@ class Operations:
         if found is None:
             return None
         loads = self._serde.loads_typed
-        metadata, own = rows.split_metadata(found.metadata.plain() if isinstance(found.metadata, Raw) else found.metadata)
+        metadata: Any
+        metadata, own = rows.split_metadata(rows.plain(found.metadata))
         checkpoint = found.checkpoint
         if isinstance(checkpoint, Raw):
             checkpoint = loads((checkpoint.kind, checkpoint.data))
@@ -325,14 +333,16 @@ class Operations:
         types = self._restoring.types(checkpoint["channel_values"])
         if types:
             label = {**(label or {}), "types": types}
-        full = get_checkpoint_metadata(config, metadata)
+        full: Any = get_checkpoint_metadata(config, metadata)
         full.pop(rows.FIELD, None)
+        handed: Any
         stored: list[str] = []
         if self.layout == "whole":
             kind, data = self._serde.dumps_typed(checkpoint)
             handed = SealedCheckpoint(checkpoint)
             handed.typed = (kind, data)
-            content, bound = Raw(kind, data).digest(), rows.text_fields(parent, kind, rows.text_before_seal(full, label))
+            content = Raw(kind, data).digest()
+            bound = rows.text_fields(parent, kind, rows.text_before_seal(full, label))
         elif self._one_piece:
             kind, data = self._serde.dumps_typed(checkpoint)
             handed = SealedCheckpoint(checkpoint)
@@ -408,8 +418,8 @@ class Operations:
 
     def _mark(self, name: str, thread: str, namespace: str, parent: str) -> Operation[Any]:
         """Up to where the parent's messages were screened, as its verified label says."""
-        config = {"configurable": {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": parent}}
-        config = self._config(config)
+        place = {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": parent}
+        config = self._config({"configurable": place})
         record, key = rows.name(thread, namespace, parent), pack_key(parent)
 
         def fetch() -> Operation[CheckpointTuple | None]:
@@ -420,7 +430,7 @@ class Operations:
             if found is None:
                 return {}
             self._verify(context, found, thread, namespace, key, record)
-            metadata = found.metadata.plain() if isinstance(found.metadata, Raw) else found.metadata
+            metadata = rows.plain(found.metadata)
             label = rows.split_metadata(metadata)[1].get("label") or {}
             return label.get("screened") or {}
 
@@ -433,7 +443,7 @@ class Operations:
             values[channel] = Sealed(kind, bytes(data))
         return Parted({**checkpoint, "channel_values": PartedValues(values)})
 
-    def _read_back(self, contexts: list[Context], changes: Sequence[Change]) -> Operation[Sequence[Change]]:
+    def _read_back(self, contexts: Sequence[Context], changes: Sequence[Change]) -> Operation[Sequence[Change]]:
         """A split saver composes what a checkpoint shows from what earlier ones stored: ask it."""
         context, change = contexts[0], changes[0]
         group, _ = change.adds[0]
@@ -453,8 +463,9 @@ class Operations:
         thread, namespace = _place(config)
         key = str(config["configurable"]["checkpoint_id"])
         group, record = pack_key(key), rows.name(thread, namespace, key)
-        for _, value in writes if self.screen is not None else ():
-            self.screen.admit(thread, value)
+        if self.screen is not None:
+            for _, value in writes:
+                self.screen.admit(thread, value)
         typed = [(channel, *self._serde.dumps_typed(value)) for channel, value in writes]
         made = [(channel, kind, bytes(data)) for channel, kind, data in typed]  # a bytearray could still change
         handed: list[tuple[str, Any]] = []
@@ -498,7 +509,7 @@ class Operations:
         Special channels replace (in SQL savers only if the whole batch is special), others are
         kept as first written.
         """
-        special = [c in rows.WRITES_IDX_MAP for c in channels]
+        special = [c in WRITES_IDX_MAP for c in channels]
         winners: dict[bytes, tuple[int | None, bytes | None]] = {}
         for position, channel in enumerate(channels):
             member = rows.member_of(task, rows.write_index(channel, position))
@@ -553,7 +564,7 @@ class Operations:
 
         def names() -> Operation[Sequence[str]]:
             for item in (yield from self._fetch_list(None, None, None, None)):
-                metadata = item.metadata.plain() if isinstance(item.metadata, Raw) else item.metadata
+                metadata = rows.plain(item.metadata)
                 place = (rows.context_of(*_place(item.config)), pack_key(str(get_checkpoint_id(item.config))))
                 of_run[place] = str(metadata.get("run_id")) in runs
             there = yield from self._scan.contexts(None)
@@ -612,7 +623,8 @@ class Operations:
             for item in sorted(found, key=lambda f: str(get_checkpoint_id(f.config))):
                 parent = (item.parent_config or {}).get("configurable", {}).get("checkpoint_id")
                 place = {"thread_id": target, "checkpoint_ns": namespace}
-                put_config = {"configurable": {**place, **({"checkpoint_id": parent} if parent else {})}}
+                above = {"checkpoint_id": parent} if parent else {}
+                put_config: RunnableConfig = {"configurable": {**place, **above}}
                 versions = item.checkpoint.get("channel_versions", {})
                 yield from self.put(put_config, item.checkpoint, item.metadata, versions)
                 yield from self._copy_writes(name, item, place)

@@ -35,7 +35,6 @@ CHECKPOINT, WRITE = b"ck", b"wr"
 SEPARATOR = "|"
 #: The sort key of a pending write whose seal gives none.
 NO_ORDER = ("", "", 0)
-#: A lone surrogate in the bytes of a bound field.
 
 
 @functools.lru_cache(maxsize=4096)
@@ -62,7 +61,8 @@ def name(thread: str, namespace: str, checkpoint: str) -> str:
 
 def bound_fields(parent: str | None, kind: str, metadata: Mapping[str, Any], label: Any) -> tuple[bytes, ...]:
     """What a checkpoint's tag binds beside its key and content: parent, type, metadata, label."""
-    return (_optional(parent), kind.encode(), canonical_json(metadata), b"null" if label is None else canonical_json(label))
+    bound_label = b"null" if label is None else canonical_json(label)
+    return (_optional(parent), kind.encode(), canonical_json(metadata), bound_label)
 
 
 #: What stands after the bytes of a metadata column that the tag of a whole checkpoint binds, but for the seal.
@@ -260,7 +260,7 @@ def base_kind(kind: str) -> str:
 Shown = tuple[Any, ...]
 
 
-def shown(key: str, parent: str | None, kind: str, metadata: Mapping[str, Any], content: bytes) -> Shown | None:
+def shown(key: str, parent: str | None, kind: str, metadata: Any, content: bytes) -> Shown | None:
     """A checkpoint without pending writes, as it will come back; None if its metadata is no plain JSON."""
     try:
         return key, parent, kind, marshal.dumps(metadata, 0), content
@@ -305,10 +305,10 @@ def tuple_claims(found: CheckpointTuple, thread: str, namespace: str, layout: st
             raise undecodable(record)
         yield text_claim(key, parent, raw.kind, metadata_text(found.metadata), record, raw.digest())
     elif isinstance(raw, Raw):  # another saver that stores a checkpoint in one piece
-        yield checkpoint_claim(key, parent, raw.kind, _plain(found.metadata), record, raw.digest())
+        yield checkpoint_claim(key, parent, raw.kind, plain(found.metadata), record, raw.digest())
     else:
         channels = channels_of(found.checkpoint, record)
-        metadata = _plain(found.metadata)
+        metadata = plain(found.metadata)
         stored = _stored(metadata, record)
         yield checkpoint_claim(key, parent, "", metadata, record, channels.content(stored), channels.place())
     last: tuple[str, str, int] | None = None
@@ -334,7 +334,8 @@ def misplaced(record: str) -> TamperedError:
     )
 
 
-def _plain(metadata: Any) -> Any:
+def plain(metadata: Any) -> Any:
+    """Metadata as plain values: some savers serialise it too."""
     return metadata.plain() if isinstance(metadata, Raw) else metadata
 
 
