@@ -414,9 +414,10 @@ class Custody:
                 self.log.write(records, sync=False, expect=expect)
                 self._unsynced += 1
                 self._flusher.poke()
-        # Taken back, so that after a clean end an anchor that is one operation older explains nothing.
-        self._slot.write(NOTHING_NOTED)
-        self._noted = NOTHING_NOTED
+            # Taken back, so that after a clean end an anchor that is one operation older explains nothing. Only
+            # by who wrote: an operation that changed nothing may not have looked at the note that it finds.
+            self._slot.write(NOTHING_NOTED)
+            self._noted = NOTHING_NOTED
         for (context, _), record in zip(live, records, strict=True):
             context.adopt(record.head, context.index)
 

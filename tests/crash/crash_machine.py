@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import memguard.anchors.logfile as logfile
-from memguard.errors import IntegrityError
+from memguard.errors import ForgottenError, IntegrityError
 from memguard.keys.file import FileKeyRing
 from memguard.testing.crashpoints import Points
 
@@ -116,8 +116,17 @@ class SaverMachine(RuleBasedStateMachine):
     @rule(place=PLACES, kind=st.sampled_from(("put", "put", "fork", "again", "put_writes", "special")), seed=SEEDS)
     def write(self, place: tuple[str, str], kind: str, seed: int) -> None:
         op = self._draw(place, kind, seed)
-        model.perform(self._saver(), op)
-        self._apply(op)
+        try:
+            model.perform(self._saver(), op)
+        except ForgottenError:
+            self._was_deleted()
+        else:
+            self._apply(op)
+
+    def _was_deleted(self) -> None:
+        """Right only if a delete before it was cut short and then completed: nobody has looked since."""
+        assert len(self.states) > 1
+        self.states = self.states[1:]
 
     @rule(place=PLACES)
     def delete(self, place: tuple[str, str]) -> None:
@@ -140,6 +149,8 @@ class SaverMachine(RuleBasedStateMachine):
         self.points.arm(point, _interrupt if how == "error" else _crash, nth=nth)
         try:
             model.perform(saver, op)
+        except ForgottenError:
+            self._was_deleted()
         except (Crash, Interrupted, IntegrityError) as error:
             broke = isinstance(error, (Crash, Interrupted)) or point.startswith(("log.", "head", "intent", "ledger"))
             if not broke:

@@ -19,7 +19,7 @@ import crash_model as model
 import crash_mutations
 from crash_child import FOLDER, STORE, Child, Run, Setting, create, die, inspect, open_saver
 
-from memguard.errors import IntegrityError
+from memguard.errors import ForgottenError, IntegrityError
 from memguard.testing.crashpoints import Points
 
 Rows = list[tuple[Any, ...]]
@@ -230,6 +230,34 @@ def torn_announcement(folder: Path) -> None:
     expect(not wrong, wrong)
 
 
+def idle_operation_after_a_crash(folder: Path) -> None:
+    """After a kill, the first thing that runs is an operation with nothing to do: it must not take the note away."""
+    act(folder, [put(1, None), put(2, 1)], at="store.commit.after")
+    act(folder, [{"op": "delete_thread", "thread": "nobody"}])
+    wrong = serves(folder, state_of(put(1, None), put(2, 1)))
+    expect(not wrong, wrong)
+
+
+def late_write_after_a_finished_delete(folder: Path) -> None:
+    """A delete that a recovery finished binds like one that ended by itself: a late write is turned away."""
+    act(folder, [put(1, None), put(2, 1), {"op": "delete_thread", "thread": "t0"}], at="intent.after")
+
+    def body(tell: Callable[[dict[str, Any]], None]) -> None:
+        opened = open_saver(folder, Setting(), Points())
+        try:
+            model.perform(opened.saver, put(3, 2))
+        except ForgottenError:
+            tell({"answer": ""})
+        else:
+            tell({"answer": "a write that names a deleted checkpoint was taken"})
+        opened.close()
+
+    run = Child(body).result()
+    expect(bool(run.said) and not run.said["answer"], run.error or str(run.said))
+    wrong = serves(folder, {})
+    expect(not wrong, wrong)
+
+
 def brand_new_thread(folder: Path) -> None:
     """Killed in the first write of a thread, then a new boot: no brick, at each point of it."""
     points = ("intent.after", "store.statement", "store.commit.after", "log.write.torn", "head.before")
@@ -346,6 +374,8 @@ STORIES: dict[str, Callable[[Path], None]] = {
         half_a_batch,
         lost_delete,
         torn_announcement,
+        idle_operation_after_a_crash,
+        late_write_after_a_finished_delete,
         brand_new_thread,
         identical_write_after_rollback,
         refused_commit,
