@@ -12,20 +12,29 @@ from collections.abc import Callable
 from memguard.errors import MemguardError
 
 
-class Flusher:
-    """Syncs an anchor at most ``seconds`` after the first head that was appended without."""
+#: Seconds after which a flusher with nothing to do ends its thread; the next head starts another.
+IDLE = 5.0
 
-    def __init__(self, flush: Callable[[], None], seconds: float) -> None:
-        self._flush, self._seconds = flush, seconds
+
+class Flusher:
+    """Syncs an anchor at most ``seconds`` after the first head that was appended without.
+
+    Its thread ends when it has had nothing to do for a while: an application may guard a saver for each request.
+    """
+
+    def __init__(self, flush: Callable[[], None], seconds: float, idle: float = IDLE) -> None:
+        self._flush, self._seconds, self._idle = flush, seconds, idle
         self._pending, self._stopped = threading.Event(), threading.Event()
+        self._mutex = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def poke(self) -> None:
         """There is something to sync."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="memguard-flush", daemon=True)
-            self._thread.start()
-        self._pending.set()
+        with self._mutex:
+            self._pending.set()
+            if self._thread is None and not self._stopped.is_set():
+                self._thread = threading.Thread(target=self._run, name="memguard-flush", daemon=True)
+                self._thread.start()
 
     def stop(self) -> None:
         """End the thread; what is pending is the caller's to flush."""
@@ -34,7 +43,11 @@ class Flusher:
 
     def _run(self) -> None:
         while not self._stopped.is_set():
-            self._pending.wait()
+            if not self._pending.wait(self._idle):
+                with self._mutex:
+                    if not self._pending.is_set():
+                        self._thread = None
+                        return
             if self._stopped.wait(self._seconds):
                 return
             self._pending.clear()

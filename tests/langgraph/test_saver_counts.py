@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -134,3 +135,20 @@ def test_nothing_of_a_row_whose_tag_failed_is_decoded(
         with pytest.raises(TamperedError):
             call()
     assert serde.decoded == []
+
+
+def test_lag_mode_syncs_after_its_time_and_leaves_no_thread_behind(scene: Any, maker: Any, place: Any) -> None:
+    """A saver for each request, in lag mode: the tail of each becomes durable, and nothing of it stays."""
+    mg = scene.guard()
+    config = maker.put(mg.guard(scene.bare(), name="checkpoints"), place("t"), "first")
+    for number in range(3):
+        saver = mg.guard(scene.bare(), name="checkpoints", sync="lag", lag_ops=100, lag_ms=1)
+        flusher = saver._memguard.custody._flusher
+        flusher._idle = 0.01
+        before = mg.anchor.syncs
+        config = maker.put(saver, config, number)
+        until = time.monotonic() + 20
+        while (mg.anchor.syncs == before or flusher._thread is not None) and time.monotonic() < until:
+            time.sleep(0.005)
+        assert mg.anchor.syncs == before + 1
+        assert flusher._thread is None
