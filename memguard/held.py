@@ -94,8 +94,12 @@ class Held:
                 )
             yield Withheld(ident, store, context, record, text, json.loads(why), moment)
 
-    def _tag(self, kid: str, store: str, context: str, record: str, text: str, why: str, moment: float) -> bytes:
-        parts = [part.encode("utf-8", "surrogatepass") for part in (store, context, record, _plain(text), why)]
+    def _tag(
+        self, kid: str, store: str, context: str, record: str, text: str, why: str, moment: float
+    ) -> bytes:
+        parts = [
+            part.encode("utf-8", "surrogatepass") for part in (store, context, record, _plain(text), why)
+        ]
         body = frame(b"memguard/held/1", *parts, repr(moment).encode())
         return hmac.digest(self._keys.subkey("held", kid), body, "sha256")
 

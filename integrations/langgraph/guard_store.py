@@ -34,7 +34,9 @@ from memguard.record import Record, text_of
 _SQLITE: dict[str, type[SqliteTable]] = {"SqliteStore": SqliteTable, "AsyncSqliteStore": AsyncSqliteTable}
 
 
-def guard_store(mg: MemGuard, store: Any, store_name: str | None, overrides: Mapping[str, Any]) -> GuardedStore:
+def guard_store(
+    mg: MemGuard, store: Any, store_name: str | None, overrides: Mapping[str, Any]
+) -> GuardedStore:
     """Guard a store. The store itself is unchanged.
 
     Raises:
@@ -63,7 +65,9 @@ def guard_store(mg: MemGuard, store: Any, store_name: str | None, overrides: Map
         operations.screen = _screen(mg, custody.store)
     sweeps = shipped in _SQLITE
     guarded = guarded_type(type(store), sweeps=sweeps, is_async=is_async)(store, operations)
-    care = SqliteStoreCare(operations, table) if isinstance(table, SqliteTable) else GeneralStoreCare(operations)
+    care = (
+        SqliteStoreCare(operations, table) if isinstance(table, SqliteTable) else GeneralStoreCare(operations)
+    )
     guarded.__dict__["_memguard"] = Handle(mg, custody, care, guarded._run, store)
     if sweeps:
         table.store.sweep_ttl = guarded.sweep_ttl  # what its sweeper calls
@@ -122,7 +126,9 @@ def _screen(mg: MemGuard, store: str) -> Screen:
         if declared is not None:
             record = Record(record.content, store, key, declared.source, declared.lineage)
         if claims is not None:
-            record = Record(record.content, store, key, record.source, record.lineage, data={"claims": claims})
+            record = Record(
+                record.content, store, key, record.source, record.lineage, data={"claims": claims}
+            )
         outcome = mg.screen(record)
         decision = _stored(outcome.decision)
         where = name(namespace, key)

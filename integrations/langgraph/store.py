@@ -49,7 +49,9 @@ class GuardedStore(BaseStore):
     def __getattr__(self, name: str) -> Any:
         if name in REACHABLE:
             return getattr(self.inner, name)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r} (the wrapped object is .inner)")
+        raise AttributeError(
+            f"{type(self).__name__!r} has no attribute {name!r} (the wrapped object is .inner)"
+        )
 
     @property
     def supports_ttl(self) -> bool:  # type: ignore[override]

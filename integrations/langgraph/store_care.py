@@ -131,7 +131,9 @@ class SqliteStoreCare(GeneralStoreCare):
         for item, seal in sealed:
             stored, body, own = item.row
             text = self._form.joined(body, own, seal.encode())
-            statements.append(("UPDATE store SET value = ? WHERE prefix = ? AND key = ?", (text, prefix, stored.key)))
+            statements.append(
+                ("UPDATE store SET value = ? WHERE prefix = ? AND key = ?", (text, prefix, stored.key))
+            )
         yield Call(self._table.change, statements)
 
     def drop(self, context: Context, found: Sequence[Existing]) -> Operation[None]:

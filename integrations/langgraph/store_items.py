@@ -60,7 +60,11 @@ def _fields(item: Item) -> dict[str, Any]:
 # LangGraph writes an item that is part of a checkpoint by its class's name and slots, and reads it back by
 # them: ours must say what theirs say.
 for _ours, _theirs in ((LabelledItem, Item), (LabelledSearchItem, SearchItem)):
-    _ours.__module__, _ours.__name__, _ours.__qualname__ = _theirs.__module__, _theirs.__name__, _theirs.__qualname__
+    _ours.__module__, _ours.__name__, _ours.__qualname__ = (
+        _theirs.__module__,
+        _theirs.__name__,
+        _theirs.__qualname__,
+    )
     setattr(_ours, "__slots__", _theirs.__slots__)  # noqa: B010 - no declaration of slots, and not to be taken for one
 
 
@@ -130,7 +134,9 @@ def listed(namespace: Sequence[str], op: ListNamespacesOp) -> bool:
     """Whether a namespace that a list shows is one that was asked for."""
     if op.max_depth is not None:
         # Cut to a depth, only conditions that lie within it can still be told.
-        told = [c for c in op.match_conditions or () if c.match_type == "prefix" and len(c.path) <= len(namespace)]
+        told = [
+            c for c in op.match_conditions or () if c.match_type == "prefix" and len(c.path) <= len(namespace)
+        ]
         return len(namespace) <= op.max_depth and all(matches(namespace, c) for c in told)
     return all(matches(namespace, condition) for condition in op.match_conditions or ())
 

@@ -134,7 +134,12 @@ class StoreOperations(Writes):
         return [items.get(op.key) for op in ops]
 
     def _judged(
-        self, context: Context, namespace: Namespace, key: str, stored: Stored | None, result: Hit | None = None
+        self,
+        context: Context,
+        namespace: Namespace,
+        key: str,
+        stored: Stored | None,
+        result: Hit | None = None,
     ) -> Item | None:
         """The item, if it is there, as written, and alive; as a search result where it answers one.
 
@@ -156,7 +161,9 @@ class StoreOperations(Writes):
             return None
         label = Label.from_dict(own["label"]) if "label" in own else None
         value = self.table.form.decode(opened)
-        return served(namespace, key, value, unquoted(stored.created), unquoted(stored.updated), label, result)
+        return served(
+            namespace, key, value, unquoted(stored.created), unquoted(stored.updated), label, result
+        )
 
     def _lenient(self, namespace: Namespace, stored: Stored, result: Hit | None = None) -> Item:
         """What is stored, unchecked (report and off modes)."""
@@ -249,7 +256,8 @@ class StoreOperations(Writes):
         for _ in range(_TRIES):
             hint = yield from self.table.hint(names)
             names = yield from self._names(prefix, hint)
-            hint = yield from self.table.hint(names)
+            if not self.table.cached:  # what tells of changes depends on which names are meant
+                hint = yield from self.table.hint(names)
             try:
                 yield from self.table.sound(hint)
                 yield from self.custody.complete(names, hint)

@@ -280,7 +280,9 @@ def text_key(key: object) -> str:
     """
     if not isinstance(key, str):
         raise UnsupportedError(
-            f"an item key is text, not {type(key).__name__}.", code="MG155", do="Pass str(key), on every call."
+            f"an item key is text, not {type(key).__name__}.",
+            code="MG155",
+            do="Pass str(key), on every call.",
         )
     return key
 

@@ -40,7 +40,9 @@ _SOME = f"SELECT {_COLUMNS}, {_MADE} FROM store WHERE prefix = ? AND key IN "  #
 _ALL = f"SELECT {_COLUMNS}, {_MADE} FROM store WHERE prefix = ? ORDER BY rowid"  # noqa: S608
 #: How many rows of a namespace the index of keys holds: a ranked search finds items by it, a scan does not.
 _INDEXED = "SELECT count(*) FROM store INDEXED BY sqlite_autoindex_store_1 WHERE prefix = ?"
-_VECTORS = "SELECT key, field_name, typeof(embedding), CAST(embedding AS BLOB) FROM store_vectors WHERE prefix = ?"
+_VECTORS = (
+    "SELECT key, field_name, typeof(embedding), CAST(embedding AS BLOB) FROM store_vectors WHERE prefix = ?"
+)
 _HAS_VECTORS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'store_vectors'"
 _KINDS = "SELECT name, type FROM sqlite_master WHERE name IN ('store', 'store_vectors') AND type <> 'table'"
 _EXPIRED = "SELECT prefix, key FROM store WHERE expires_at IS NOT NULL AND expires_at < ?"
@@ -179,7 +181,10 @@ class SqliteTable:
 
     def _copied(self, store: Any) -> Any:
         raw = copy.copy(store)
-        raw._ttl_sweeper_thread, raw._ttl_stop_event = None, threading.Event()  # its own, not the wrapped one's
+        raw._ttl_sweeper_thread, raw._ttl_stop_event = (
+            None,
+            threading.Event(),
+        )  # its own, not the wrapped one's
         return raw
 
     # -- plain functions, performed as effects -----------------------------------------------
@@ -436,7 +441,10 @@ class MemoryTable:
         found = self.store._vectors.get(namespace, {}).get(key) if self.store.index_config else None
         if not found:
             return b""
-        parts = [frame(str(path).encode("utf-8", "surrogatepass"), repr(list(v)).encode()) for path, v in found.items()]
+        parts = [
+            frame(str(path).encode("utf-8", "surrogatepass"), repr(list(v)).encode())
+            for path, v in found.items()
+        ]
         return hashlib.sha256(frame(*sorted(parts))).digest()
 
     def batch(self, ops: Sequence[Any]) -> Operation[list[Any]]:
