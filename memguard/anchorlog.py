@@ -121,6 +121,11 @@ class AnchorLog:
         """Numbers of heads and of open intents; the first changes whenever :meth:`places` may answer more."""
         return len(self._view.heads), len(self._view.intents)
 
+    def deletes(self, store: str) -> list[str]:
+        """Context ids of a store on which a delete is announced and not finished."""
+        with self._mutex:
+            return [c for (s, c), i in self._view.intents.items() if s == store and i.operation == "delete"]
+
     def places(self, store: str) -> list[str]:
         """Context ids of a store that have a head or an open intent."""
         with self._mutex:

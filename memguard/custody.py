@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -121,6 +122,7 @@ class Custody:
         self._keys, self._bus = keys, bus
         self._contexts: dict[str, Context] = {}
         self.anchored = settings.level == "head"
+        self._finishing = False
         self._slot, self._noted, self._note_key = slot, b"", keys.subkey("intent")
         self._unsynced = 0
         self._flusher = Flusher(self.flush, settings.lag_ms / 1000)
@@ -214,6 +216,8 @@ class Custody:
         if self.anchored:
             self.log.refresh()
             self._collect()
+            if self.log.extent[1] and not failed:
+                yield from self._finish_deletes(name)
         context = self._contexts.get(name)
         intent = self.log.intent((self.store, name)) if self.anchored else None
         if context is not None and context.ready and not context.doubt and intent is None:
@@ -222,6 +226,23 @@ class Custody:
         yield from self._examine(context, intent, context.head.generation == 0, failed)
         self._contexts[name] = context
         return context
+
+    def _finish_deletes(self, name: str) -> Operation[None]:
+        """Complete deletes that were announced on other contexts and cut short, before anything else goes on.
+
+        A saver deletes whole threads: finished later, a delete would take what was written meanwhile in another
+        namespace. One that cannot be finished is the business of who touches that context.
+        """
+        if self._finishing:
+            return
+        self._finishing = True
+        try:
+            for other in self.log.deletes(self.store):
+                if other != name:
+                    with suppress(IntegrityError):
+                        yield from self._enter(other)
+        finally:
+            self._finishing = False
 
     def _collect(self) -> None:
         """Find operations that another process, or this one, announced and never finished.

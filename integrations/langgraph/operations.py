@@ -660,10 +660,9 @@ class Operations:
 
     def erase(self, context: Context, removes: Sequence[Pair] | None) -> Operation[None]:
         """Complete an announced delete after a crash."""
-        thread, _ = rows.thread_of(context.id)
         if removes is not None:
             raise UnsupportedError("a partial delete of checkpoints cannot be completed.", code="MG146")
-        yield from self._change("delete_thread", thread)
+        yield Call(self._scan.clear, context)
 
     def scan(self, context: Context) -> Operation[Any]:
         """Every row of the context, for custody."""

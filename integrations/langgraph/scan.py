@@ -60,6 +60,10 @@ class Scan(Protocol):
         """The saver's list as a sequence (a coroutine of one for an async saver)."""
         ...
 
+    def clear(self, context: Context) -> Any:
+        """Delete the rows of one context; of its whole thread where the saver knows no less."""
+        ...
+
     def abandon(self) -> Any:
         """Roll back what a failed method of the saver left uncommitted."""
         ...
@@ -128,6 +132,10 @@ class SqliteScan:
         with self._saver.cursor() as cursor:
             for sql, values in statements:
                 cursor.execute(sql, values)
+
+    def clear(self, context: Context) -> Any:
+        place = rows.thread_of(context.id)
+        return self.change([(f"DELETE FROM {t} WHERE thread_id = ? AND checkpoint_ns = ?", place) for t in TABLES])  # noqa: S608
 
     def abandon(self) -> Any:
         with self._saver.lock, suppress(sqlite3.Error):
@@ -209,6 +217,10 @@ class GeneralScan:
     def hint(self) -> Operation[object]:
         return None
         yield  # makes this an operation like its siblings
+
+    def clear(self, context: Context) -> Any:
+        thread, _ = rows.thread_of(context.id)
+        return self._saver.adelete_thread(thread) if self._async else self._saver.delete_thread(thread)
 
     def abandon(self) -> Any:
         """Such a saver's transactions are its own."""

@@ -258,6 +258,15 @@ def late_write_after_a_finished_delete(folder: Path) -> None:
     expect(not wrong, wrong)
 
 
+def write_beside_a_cut_delete(folder: Path) -> None:
+    """One namespace of a thread is half deleted; the next thing written is in another: it stays."""
+    sub = {**put(1, None), "ns": "sub"}
+    act(folder, [sub, {"op": "delete_thread", "thread": "t0"}], at="intent.after")
+    act(folder, [put(2, None)])
+    wrong = serves(folder, state_of(put(2, None)))
+    expect(not wrong, wrong)
+
+
 def brand_new_thread(folder: Path) -> None:
     """Killed in the first write of a thread, then a new boot: no brick, at each point of it."""
     points = ("intent.after", "store.statement", "store.commit.after", "log.write.torn", "head.before")
@@ -376,6 +385,7 @@ STORIES: dict[str, Callable[[Path], None]] = {
         torn_announcement,
         idle_operation_after_a_crash,
         late_write_after_a_finished_delete,
+        write_beside_a_cut_delete,
         brand_new_thread,
         identical_write_after_rollback,
         refused_commit,
