@@ -721,3 +721,34 @@ def test_v01_an_encrypted_row_swapped_for_a_plain_one_is_refused(scene: Any, mak
     }  # the control
     with pytest.raises(TamperedError):
         scene.saver(serde).get_tuple(place("t"))
+
+
+# -- the guard's own history -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("edit", ["operation = 'x'", "time = time + 1", "generation = generation + 100"])
+def test_v45_a_rewritten_history_beside_the_store_is_found_and_changes_no_answer(
+    tampered: Any, edit: str
+) -> None:
+    scene = tampered.scene
+    saver = scene.saver()
+    mg = saver._memguard.guard
+    mg._log.harvest()
+    scene.close()
+    with sqlite3.connect(scene.home / "state.db") as connection:
+        done = connection.execute(f"UPDATE ledger SET {edit} WHERE id = (SELECT max(id) FROM ledger)")
+        assert done.rowcount == 1
+    connection.close()
+    assert tampered.check() == {}  # what is served is proved by the rows and the anchor, never by this file
+    findings = tampered.saver._memguard.guard.audit(tampered.saver).findings
+    assert {f.code for f in findings} == {"MG430"}
+
+
+def test_v45_the_key_is_in_nothing_that_stands_beside_the_store(tampered: Any) -> None:
+    secret = json.loads(tampered.scene.key.read_text())["keys"]
+    for key in secret.values():
+        text = key["secret"].encode()
+        for folder in (tampered.scene.home, tampered.scene.anchor):
+            for path in folder.rglob("*"):
+                assert not path.is_file() or text not in path.read_bytes()
+        assert text not in tampered.scene.db.read_bytes()
