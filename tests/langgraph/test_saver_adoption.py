@@ -1,4 +1,4 @@
-"""Into the guard with data that was there before, and out again: a plan first, a signed act, nothing lost either way."""
+"""Into the guard with data that was there before, and out again: a plan first, a signed act, nothing lost."""
 
 from __future__ import annotations
 
