@@ -272,7 +272,7 @@ class Custody:
     def _examine(self, context: Context, intent: Intent | None, fresh: bool, failed: bool) -> Operation[None]:
         """Scan the store and make the context ready, recover it, or refuse it."""
         try:
-            seen = context.observe((yield from self.rows.scan(context)))
+            seen = context.observe((yield from self.rows.scan(context)), self.settings.max_rows)
             if not self.anchored:
                 self._take_as_seen(context, seen)
                 return
@@ -282,7 +282,7 @@ class Custody:
             if verdict.action == "delete":
                 assert intent is not None
                 yield from self.rows.erase(context, None if intent.operation == "delete" else intent.removes)
-                seen = context.observe((yield from self.rows.scan(context)))
+                seen = context.observe((yield from self.rows.scan(context)), self.settings.max_rows)
                 verdict = decide(context, seen, intent, new_boot=new_boot, window=window)
         except IntegrityError as error:
             if self.enforcing:

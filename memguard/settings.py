@@ -69,7 +69,6 @@ class Integrity(Part):
     max_rows: int = Field(
         default=10_000_000, ge=1, description="rows of one context that a scan will look at"
     )
-    max_record_bytes: int = Field(default=256 * 1024**2, ge=1024, description="bytes of one stored record")
 
 
 class Write(Part):

@@ -148,8 +148,15 @@ class Context:
         if seen != known:
             raise mismatch(seen, known, record)
 
-    def observe(self, claims: Iterable[Claim]) -> Observation:
-        """Check every row of the context and add them up. Memory: one cell a row."""
+    def observe(self, claims: Iterable[Claim], limit: int = 0) -> Observation:
+        """Check every row of the context and add them up. Memory: one cell a row.
+
+        Args:
+            limit: rows that are looked at, at most; 0 for no limit.
+
+        Raises:
+            TamperedError, UnknownKeyError; IntegrityError where there are more rows than ``limit``.
+        """
         index = Index()
         total, top = 0, 0
         newer: list[Row] = []
@@ -160,6 +167,15 @@ class Context:
             if add(row.group, row.cell) is not None:
                 raise TamperedError("two rows claim one place.", case="T5", record=row.record)
             total += term(row.group, row.cell)
+            if limit and index.cells > limit:
+                raise IntegrityError(
+                    f"a context holds more than {limit} rows.",
+                    case="limit",
+                    record=f"{self.store} {self.id}",
+                    code="MG407",
+                    why="A scan is bounded, so that a flooded store cannot take all memory.",
+                    do="Raise integrity.max_rows if the rows are yours; memguard audit STORE tells.",
+                )
             if row.seal.generation > generation:
                 newer.append(row)
             if row.seal.generation > top:
