@@ -50,6 +50,12 @@ def test_a_sample_of_random_times() -> None:
     holds(run("crash_life", "random", "--count", 8, "--seed", 13), 8)
 
 
+def test_a_sample_of_kills_on_a_store() -> None:
+    report = run("crash_store", "--count", 13, "--seed", 1)
+    holds(report, 13)
+    assert len(report["landed"]) == 13
+
+
 def test_every_target_can_be_named() -> None:
     """A run over all targets meets each of them, so that no name is a word without a place."""
     chosen = crash_life.targets(len(crash_life.TARGETS), 1)
@@ -68,6 +74,11 @@ def test_the_full_count(sync: str, boots: float, named: int, random_times: int) 
     holds(run("crash_life", "named", "--count", named, "--seed", 1, *options, on_disk=True), named)
     at_random = run("crash_life", "random", "--count", random_times, "--seed", 2, *options, on_disk=True)
     holds(at_random, random_times)
+
+
+@pytest.mark.crash_full
+def test_many_kills_on_a_store() -> None:
+    holds(run("crash_store", "--count", 65, "--seed", 2, on_disk=True), 65)
 
 
 @pytest.mark.crash_full
