@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from memguard.errors import MemguardError
 
-
 #: Seconds after which a flusher with nothing to do ends its thread; the next head starts another.
 IDLE = 5.0
 

@@ -27,7 +27,9 @@ class Caretaker:
         ledger: the history of operations, to name what is missing.
     """
 
-    def __init__(self, custody: Custody, rows: CareRows, keys: KeyRing, log: AnchorLog, ledger: Ledger) -> None:
+    def __init__(
+        self, custody: Custody, rows: CareRows, keys: KeyRing, log: AnchorLog, ledger: Ledger
+    ) -> None:
         self._custody, self._rows, self._keys, self._log, self._ledger = custody, rows, keys, log, ledger
         self._store = custody.store
 
@@ -50,7 +52,14 @@ class Caretaker:
                 existing = list((yield from self._rows.existing(context)))
                 records += len(existing)
                 if self._custody.anchored and self._log.intent((self._store, name)) is not None:
-                    found.append(Finding("state", f"{self._store} {name}", "an interrupted write is not settled yet", "MG417"))
+                    found.append(
+                        Finding(
+                            "state",
+                            f"{self._store} {name}",
+                            "an interrupted write is not settled yet",
+                            "MG417",
+                        )
+                    )
                     continue
                 examined = examine(context, (e.claim for e in existing))
                 if self._custody.anchored:
@@ -61,9 +70,11 @@ class Caretaker:
                 found.append(Finding.of(error, f"{self._store} {name}"))
             finally:
                 self._custody.lock.release()
-        good, bad = self._log.signatures()
+        _, bad = self._log.signatures()
         if bad:
-            found.append(Finding("anchor", self._log.anchor.uri, f"{bad} records carry no good signature", "MG413"))
+            found.append(
+                Finding("anchor", self._log.anchor.uri, f"{bad} records carry no good signature", "MG413")
+            )
         return AuditReport(
             self._store,
             tuple(found),
@@ -104,10 +115,16 @@ class Caretaker:
                 untagged = [e for e in existing if e.claim.seal is None]
                 if context.head.generation or (intent is not None and intent.operation != "adopt"):
                     if untagged:
-                        refused.append(_line(name, len(untagged), "has a head already: rows without a tag are not its own"))
+                        refused.append(
+                            _line(
+                                name, len(untagged), "has a head already: rows without a tag are not its own"
+                            )
+                        )
                     continue
                 if len(untagged) < len(existing) and intent is None:
-                    refused.append(_line(name, len(existing) - len(untagged), "holds tagged rows without a head"))
+                    refused.append(
+                        _line(name, len(existing) - len(untagged), "holds tagged rows without a head")
+                    )
                     continue
                 actions.append(_line(name, len(existing), "adopt"))
                 if apply and existing:
@@ -187,7 +204,9 @@ class Caretaker:
                 bad = [by_claim[id(claim)] for claim, _ in examined.bad]
                 stray = [by_claim[id(claim)] for claim, row in examined.good if row in surplus]
                 if not surplus and not context.matches(examined.seen):
-                    refused.append(_line(name, len(bad), "records are missing or changed; restore a copy, or accept"))
+                    refused.append(
+                        _line(name, len(bad), "records are missing or changed; restore a copy, or accept")
+                    )
                     continue
                 actions.append(_line(name, len(bad) + len(stray), "drop"))
                 if apply:
@@ -245,4 +264,3 @@ def _live(entries: Iterable[LedgerEntry]) -> list[str]:
         else:
             live.update(dict.fromkeys(entry.records))
     return list(live)
-

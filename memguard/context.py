@@ -68,7 +68,9 @@ def source(
     """
     base = what if isinstance(what, Source) else Source.parse(what)
     if id is not None or signature is not None:
-        base = Source(base.kind, base.id if id is None else id, base.signature if signature is None else signature)
+        base = Source(
+            base.kind, base.id if id is None else id, base.signature if signature is None else signature
+        )
     if isinstance(parents, (str, bytes)):
         raise ConfigError("parents is a list, not one string", code="MG144", do="Write parents=[id].")
     lineage = Lineage.of(*(as_parent(item) for item in parents))

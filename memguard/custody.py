@@ -295,10 +295,17 @@ class Custody:
                 yield from self._settle(context, seen, "rekey", context.head.generation)
             return
         yield from self._settle(context, seen, "recover", verdict.generation, gone(context, seen, intent))
-        self._bus.emit(RecoveryRun(self.store, context.id, "finished" if verdict.action == "adopt" else "undone"))
+        self._bus.emit(
+            RecoveryRun(self.store, context.id, "finished" if verdict.action == "adopt" else "undone")
+        )
 
     def _settle(
-        self, context: Context, seen: Observation, operation: str, generation: int, deleted: Sequence[bytes] = ()
+        self,
+        context: Context,
+        seen: Observation,
+        operation: str,
+        generation: int,
+        deleted: Sequence[bytes] = (),
     ) -> Operation[None]:
         """Write down what was found, under the current key and a fence that ends every write before it."""
         head = context.head._replace(
@@ -321,7 +328,9 @@ class Custody:
             _unbroken(context, seen)
         top, count, total = seen.top, seen.index.cells, seen.total
         latest = latest_of(seen.index)
-        context.adopt(context.head._replace(generation=top, cells=count, total=total, latest=latest), seen.index)
+        context.adopt(
+            context.head._replace(generation=top, cells=count, total=total, latest=latest), seen.index
+        )
 
     def _take_flawed(self, context: Context, error: IntegrityError) -> Operation[None]:
         """Report mode: go on with the rows that check out, and say on every read that it is wrong."""
@@ -361,11 +370,17 @@ class Custody:
             changes = prepare(contexts)
             live = [(c, ch) for c, ch in zip(contexts, changes, strict=True) if not ch.empty]
             try:
-                yield from self._announce(live)  # ended half-way, it may have announced: then the next touch settles
+                yield from self._announce(
+                    live
+                )  # ended half-way, it may have announced: then the next touch settles
                 result = yield from perform()
                 if settle is not None:
                     changes = yield from settle(contexts, changes)
-                    live = [(c, ch) for c, ch in zip(contexts, changes, strict=True) if not ch.empty or (c, ch) in live]
+                    live = [
+                        (c, ch)
+                        for c, ch in zip(contexts, changes, strict=True)
+                        if not ch.empty or (c, ch) in live
+                    ]
             except BaseException as error:
                 for context, _ in live:
                     context.doubt = True
@@ -382,7 +397,7 @@ class Custody:
         for context, _ in live:
             try:
                 yield from self._enter(context.id, failed=True)
-            except Exception as error:  # the caller is about to see the error that came first
+            except Exception as error:  # noqa: BLE001 - the caller is about to see the one that came first
                 logging.getLogger("memguard.integrity").warning(
                     "%s %s is in doubt: %s", self.store, context.id, type(error).__name__
                 )
@@ -585,7 +600,9 @@ def entry_of(
 ) -> LedgerEntry:
     """The ledger's entry for an operation. ``chain`` is filled by whoever links it."""
     groups = dict.fromkeys(unpack_key(g) for pairs in delta or () for g, _ in pairs)
-    return LedgerEntry(f"{store} {head.context}", head.generation, head.fence, operation, tuple(groups), kid, now, head.chain)
+    return LedgerEntry(
+        f"{store} {head.context}", head.generation, head.fence, operation, tuple(groups), kid, now, head.chain
+    )
 
 
 def _advance(context: Context, change: Change, boot: bytes) -> Head:
@@ -599,7 +616,9 @@ def _advance(context: Context, change: Change, boot: bytes) -> Head:
         latest = head.latest
         for group, cell in change.removes:
             if not index.remove(group, cell):
-                raise RollbackError("a record to be removed is not in the index.", case="state", record=context.id)
+                raise RollbackError(
+                    "a record to be removed is not in the index.", case="state", record=context.id
+                )
             total -= context.term(group, cell)
         if latest and any(group == latest for group, _ in change.removes):
             latest = latest_of(index)
@@ -623,7 +642,9 @@ def gone(context: Context, seen: Observation, intent: Intent | None) -> list[byt
     """Groups that an announced deletion took, so that a late write which names them is known for one."""
     if intent is None or intent.operation not in DESTRUCTIVE:
         return []
-    candidates = [context.head.latest] if intent.operation == "delete" else [group for group, _ in intent.removes]
+    candidates = (
+        [context.head.latest] if intent.operation == "delete" else [group for group, _ in intent.removes]
+    )
     return [group for group in candidates if group and group not in seen.index.groups]
 
 

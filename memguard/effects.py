@@ -85,7 +85,7 @@ def drive(operation: Operation[T]) -> T:
                     result = None
                 else:
                     result = effect.fn(*effect.args, **effect.kwargs)  # type: ignore[union-attr]
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - it is the operation's to handle
                 effect = operation.throw(error)
             else:
                 effect = send(result)
@@ -132,7 +132,7 @@ async def adrive(operation: Operation[T]) -> T:
                     result = effect.fn(*effect.args, **effect.kwargs)  # type: ignore[union-attr]
                     if inspect.isawaitable(result):
                         result = await result
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - it is the operation's to handle
                 effect = operation.throw(error)
             else:
                 effect = send(result)

@@ -160,7 +160,11 @@ class MemGuard:
         settings = found.config
         folder = found.home or (found.file.parent if found.file else None)
         if folder is None or settings.keys is None or settings.anchor is None:
-            missing = [n for n, v in (("home", folder), ("keys", settings.keys), ("anchor", settings.anchor)) if not v]
+            missing = [
+                n
+                for n, v in (("home", folder), ("keys", settings.keys), ("anchor", settings.anchor))
+                if not v
+            ]
             raise ConfigError(
                 f"there is nothing to open: no {' and no '.join(missing)}.",
                 code="MG102",
@@ -202,9 +206,7 @@ class MemGuard:
         return f"MemGuard({str(self.home)!r}, preset={self.config.preset!r}, anchor={self.anchor.uri!r})"
 
     def _harvest(self, records: Sequence[HeadRecord]) -> None:
-        self._ledger.append(
-            [entry_of(r.store, r.head, r.operation, r.delta, r.kid, r.time) for r in records]
-        )
+        self._ledger.append([entry_of(r.store, r.head, r.operation, r.delta, r.kid, r.time) for r in records])
 
     # -- guarding ----------------------------------------------------------------------------
 
@@ -221,7 +223,9 @@ class MemGuard:
             AlreadyGuardedError, UnsupportedError (no adapter), ConfigError (name).
         """
         if self._closed:
-            raise ConfigError("this MemGuard is closed.", code="MG121", do="MemGuard.open(home) opens it again.")
+            raise ConfigError(
+                "this MemGuard is closed.", code="MG121", do="MemGuard.open(home) opens it again."
+            )
         if handle_of(obj) is not None:
             raise AlreadyGuardedError(
                 f"this {type(obj).__name__} is guarded already.",
@@ -240,7 +244,14 @@ class MemGuard:
         return made
 
     def custody(
-        self, obj: object, name: str | None, rows: Rows, *, kind: str, place: str | None, overrides: Mapping[str, Any]
+        self,
+        obj: object,
+        name: str | None,
+        rows: Rows,
+        *,
+        kind: str,
+        place: str | None,
+        overrides: Mapping[str, Any],
     ) -> Custody:
         """For adapters: the custody of a store under a name.
 
@@ -267,7 +278,9 @@ class MemGuard:
             lock: Lock
             slot: Slot
             if place is None:
-                anchor, lock, slot = _heads_of_objects.setdefault(obj, (MemoryAnchor(), ThreadLock(), MemorySlot()))
+                anchor, lock, slot = _heads_of_objects.setdefault(
+                    obj, (MemoryAnchor(), ThreadLock(), MemorySlot())
+                )
                 AnchorLog.begin(anchor, self.keys)
                 log = AnchorLog(anchor, self.keys, compact_bytes=_MEMORY_LOG)
             else:
@@ -305,7 +318,9 @@ class MemGuard:
         guarded.__dict__["_memguard"] = handle
         custody, seconds = handle.custody, handle.custody.settings.scrub_seconds
         if seconds and custody.settings.mode != "off":
-            self._scrubbers.append(Scrubber(lambda: handle.run(custody.complete(custody.known(), None)), seconds))
+            self._scrubbers.append(
+                Scrubber(lambda: handle.run(custody.complete(custody.known(), None)), seconds)
+            )
         return guarded
 
     def _only_name(self, kind: str) -> str:
@@ -397,7 +412,9 @@ class MemGuard:
             ConfigError: no reason was given.
         """
         if not reason.strip():
-            raise ConfigError("accepting a store needs a reason.", code="MG125", do="Say why, in a few words.")
+            raise ConfigError(
+                "accepting a store needs a reason.", code="MG125", do="Say why, in a few words."
+            )
         handle, caretaker = self._caretaker(target)
         plan: Plan = handle.run(caretaker.accept(reason, apply))
         return plan
@@ -499,7 +516,9 @@ def _given(**values: str | None) -> dict[str, str]:
 def _chain(config: Config, stage: Stage, mode: Mode | None = None) -> Pipeline:
     """The guards of a stage: those that the configuration names, then what plug-ins brought, enforced."""
     named = {*config.write.modes(), *config.read.modes(), *config.act.modes()}
-    brought = [registry.guards.get(name).from_config(config) for name in registry.guards.names() if name not in named]
+    brought = [
+        registry.guards.get(name).from_config(config) for name in registry.guards.names() if name not in named
+    ]
     fail = config.policy.fail_modes
     seats = tuple(
         Seat(guard, "enforce", fail.get(guard.name, config.policy.fail_mode))

@@ -55,7 +55,9 @@ class LabelBook:
         with self._mutex:
             self._conn.execute("BEGIN IMMEDIATE")
             try:
-                self._conn.executemany("INSERT OR IGNORE INTO message_labels VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+                self._conn.executemany(
+                    "INSERT OR IGNORE INTO message_labels VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+                )
             finally:
                 self._conn.execute("COMMIT")
 

@@ -104,7 +104,9 @@ def _checkpoint(
     label = own.get("label")
     if claim.seal is None:  # from before the guard, or stripped: what a seal would bind
         before = rows.text_before_seal(mine, label)
-        claim = claim._replace(bound=rows.text_fields(None if parent is None else str(parent), str(kind), before))
+        claim = claim._replace(
+            bound=rows.text_fields(None if parent is None else str(parent), str(kind), before)
+        )
     elif text_form != "blob":
         claim = claim._replace(flaw=undecodable(record))
     return Existing(claim, content, b"", ("checkpoints", rowid, (mine, label)))

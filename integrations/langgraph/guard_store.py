@@ -14,7 +14,6 @@ from memguard.decision import Decision, Disposition
 from memguard.engine import STATE, MemGuard
 from memguard.errors import QuarantinedError, RejectedError, UnsupportedError
 from memguard.events import WriteDecided
-from memguard.held import Held
 from memguard.integrations.langgraph.place import place_of
 from memguard.integrations.langgraph.store import GuardedStore, guarded_type
 from memguard.integrations.langgraph.store_care import GeneralStoreCare, SqliteStoreCare
@@ -29,6 +28,7 @@ from memguard.integrations.langgraph.store_scan import (
 )
 from memguard.integrations.langgraph.store_writes import Screen
 from memguard.labels import Label
+from memguard.quarantine.held import Held
 from memguard.record import Record, text_of
 
 _SQLITE: dict[str, type[SqliteTable]] = {"SqliteStore": SqliteTable, "AsyncSqliteStore": AsyncSqliteTable}

@@ -68,7 +68,9 @@ class MessageScreen:
                 continue
             messages, digest = last.get(channel, ([], b""))
             count = len(messages)
-            same = 0 < count <= len(value) and (all(map(is_, messages, value)) or _digest(value[:count]) == digest)
+            same = 0 < count <= len(value) and (
+                all(map(is_, messages, value)) or _digest(value[:count]) == digest
+            )
             found[channel] = (count, digest) if same else None
         return found
 
@@ -136,7 +138,9 @@ class MessageScreen:
             provenance = declared if own.kind in ("user", "unknown") else Provenance(own, declared.lineage)
         text = text_of(getattr(message, "content", message))
         ident = str(getattr(message, "id", "") or "")
-        decision = self._decide(Record(text, self._store, ident, provenance.source, provenance.lineage), thread)
+        decision = self._decide(
+            Record(text, self._store, ident, provenance.source, provenance.lineage), thread
+        )
         if decision.disposition is Disposition.REJECT:
             raise RejectedError(
                 "a guard rejected a message; this write was not stored.",
@@ -146,10 +150,14 @@ class MessageScreen:
             )
         label = Label.of(provenance, decision)
         if declared is not None and own.kind == "assistant":
-            level = self._decide(Record("", self._store, ident, declared.source, declared.lineage), thread).trust
+            level = self._decide(
+                Record("", self._store, ident, declared.source, declared.lineage), thread
+            ).trust
             if level is not None and level < label.trust:
                 return Label(own, level, label.decision, provenance.lineage), False
-        ordinary = decision.disposition is Disposition.ALLOW and provenance.source == own and not provenance.lineage
+        ordinary = (
+            decision.disposition is Disposition.ALLOW and provenance.source == own and not provenance.lineage
+        )
         return label, ordinary
 
     def _decide(self, record: Record, thread: str) -> Decision:
@@ -192,7 +200,9 @@ def _messages(value: Any) -> Iterator[Any]:
         yield value
     elif isinstance(value, Mapping):
         if "content" in value:
-            yield _Said(str(value.get("role", value.get("type", ""))), value["content"], str(value.get("name", "")))
+            yield _Said(
+                str(value.get("role", value.get("type", ""))), value["content"], str(value.get("name", ""))
+            )
         else:
             for item in value.values():
                 if isinstance(item, list | BaseMessage):
@@ -201,7 +211,11 @@ def _messages(value: Any) -> Iterator[Any]:
         for item in value:
             if isinstance(item, BaseMessage | Mapping):
                 yield from _messages(item)
-            elif isinstance(item, tuple | list) and len(item) == 2 and all(isinstance(part, str) for part in item):
+            elif (
+                isinstance(item, tuple | list)
+                and len(item) == 2
+                and all(isinstance(part, str) for part in item)
+            ):
                 yield _Said(item[0], item[1])
 
 

@@ -17,8 +17,16 @@ PAGE = 200
 class Pages:
     """The state of one listing. Savers that list thread by thread are read in one page."""
 
-    def __init__(self, operations: Operations, config: Any, filter: Any, before: Any, limit: int | None) -> None:
-        self._ops, self._config, self._filter, self._before, self._limit = operations, config, filter, before, limit
+    def __init__(
+        self, operations: Operations, config: Any, filter: Any, before: Any, limit: int | None
+    ) -> None:
+        self._ops, self._config, self._filter, self._before, self._limit = (
+            operations,
+            config,
+            filter,
+            before,
+            limit,
+        )
         self._size = PAGE
         #: Whether there may be another page.
         self.more = True

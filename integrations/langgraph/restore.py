@@ -74,7 +74,8 @@ class Restoring:
             seen = {_named(type(item)) for item in _samples(channel_values[channel])}
             missing = [name for name in names if name not in seen]
             if missing:
-                raise lost(f"{channel} of {record}", missing, "The bytes are intact; this program does not make the type.")
+                why = "The bytes are intact; this program does not make the type."
+                raise lost(f"{channel} of {record}", missing, why)
 
 
 def lost(where: str, names: Iterable[str], why: str) -> UnsupportedError:

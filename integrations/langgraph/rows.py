@@ -100,7 +100,9 @@ def text_claim(
         if at > 0 and text.endswith(_END):
             seal = text[at + len(_SEAL) : -len(_END)].decode("utf-8", "replace")
             bound = text_fields(None if parent is None else str(parent), str(kind), text[:at])
-    return Claim(CHECKPOINT, pack_key(key), MAIN, key.encode("utf-8", "surrogatepass"), seal, bound, record, content)
+    return Claim(
+        CHECKPOINT, pack_key(key), MAIN, key.encode("utf-8", "surrogatepass"), seal, bound, record, content
+    )
 
 
 def _optional(text: str | None) -> bytes:
@@ -135,7 +137,15 @@ def checkpoint_claim(
             except (TypeError, ValueError, RecursionError):
                 seal = None
     return Claim(
-        CHECKPOINT, pack_key(key), MAIN, key.encode("utf-8", "surrogatepass"), seal, bound, record, content, place
+        CHECKPOINT,
+        pack_key(key),
+        MAIN,
+        key.encode("utf-8", "surrogatepass"),
+        seal,
+        bound,
+        record,
+        content,
+        place,
     )
 
 
@@ -278,7 +288,9 @@ def seen(found: CheckpointTuple) -> Shown | None:
     if type(raw) is not Raw:
         return None
     parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
-    made = shown(found.config["configurable"]["checkpoint_id"], parent, raw.kind, found.metadata, raw.digest())
+    made = shown(
+        found.config["configurable"]["checkpoint_id"], parent, raw.kind, found.metadata, raw.digest()
+    )
     for task, channel, value in found.pending_writes or ():
         if made is None or type(value) is not Raw:
             return None

@@ -22,7 +22,19 @@ from memguard.integrations.langgraph.operations import Operations
 from memguard.integrations.langgraph.pages import Pages
 
 #: Attributes of wrapped savers that frameworks and users reach.
-REACHABLE = ("conn", "db", "client", "loop", "lock", "is_setup", "jsonplus_serde", "storage", "writes", "blobs", "pipe")
+REACHABLE = (
+    "conn",
+    "db",
+    "client",
+    "loop",
+    "lock",
+    "is_setup",
+    "jsonplus_serde",
+    "storage",
+    "writes",
+    "blobs",
+    "pipe",
+)
 
 
 class GuardedSaver(BaseCheckpointSaver[Any]):
@@ -59,7 +71,9 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
     def __getattr__(self, name: str) -> Any:
         if name in REACHABLE:
             return getattr(self.inner, name)
-        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r} (the wrapped object is .inner)")
+        raise AttributeError(
+            f"{type(self).__name__!r} has no attribute {name!r} (the wrapped object is .inner)"
+        )
 
     @property
     def config_specs(self) -> list[Any]:
@@ -152,12 +166,16 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
             for found in pages.take(await self._arun(pages.next())):
                 yield found
 
-    def put(self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any) -> RunnableConfig:
+    def put(
+        self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any
+    ) -> RunnableConfig:
         """Store a checkpoint with its seal."""
         stored: RunnableConfig = self._run(self._ops.put(config, checkpoint, metadata, new_versions))
         return stored
 
-    async def aput(self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any) -> RunnableConfig:
+    async def aput(
+        self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any
+    ) -> RunnableConfig:
         """Async :meth:`put`."""
         operation = self._ops.put(config, checkpoint, metadata, new_versions)
         stored: RunnableConfig = await self._arun(operation, writes=True)

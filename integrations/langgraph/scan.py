@@ -77,7 +77,7 @@ def reading(thread: str, namespace: str) -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - what is not damage passes as it is
         raise readable_error(error, thread, namespace) from None
 
 
@@ -135,7 +135,9 @@ class SqliteScan:
 
     def clear(self, context: Context) -> Any:
         place = rows.thread_of(context.id)
-        return self.change([(f"DELETE FROM {t} WHERE thread_id = ? AND checkpoint_ns = ?", place) for t in TABLES])  # noqa: S608
+        return self.change(
+            [(f"DELETE FROM {t} WHERE thread_id = ? AND checkpoint_ns = ?", place) for t in TABLES]
+        )  # noqa: S608
 
     def abandon(self) -> Any:
         with self._saver.lock, suppress(sqlite3.Error):
@@ -185,7 +187,9 @@ class AsyncSqliteScan(SqliteScan):
                 if self._saver.conn.in_transaction:
                     await self._saver.conn.rollback()
 
-    async def collect(self, method: Callable[..., Any], config: Any, **options: Any) -> Sequence[CheckpointTuple]:  # type: ignore[override]
+    async def collect(
+        self, method: Callable[..., Any], config: Any, **options: Any
+    ) -> Sequence[CheckpointTuple]:  # type: ignore[override]
         return [found async for found in method(config, **options)]
 
 
@@ -255,7 +259,9 @@ class GeneralScan:
         return _acollect(method, config, options) if self._async else list(method(config, **options))
 
 
-async def _acollect(method: Callable[..., Any], config: Any, options: dict[str, Any]) -> Sequence[CheckpointTuple]:
+async def _acollect(
+    method: Callable[..., Any], config: Any, options: dict[str, Any]
+) -> Sequence[CheckpointTuple]:
     return [found async for found in method(config, **options)]
 
 

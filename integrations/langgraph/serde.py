@@ -122,7 +122,9 @@ class RawSerde:
         """The bytes that were made before; the saver's own frame and metadata, if it keeps any."""
         if isinstance(obj, Sealed | SealedCheckpoint):
             return obj.typed
-        if isinstance(obj, Parted) or (type(obj) is dict and isinstance(obj.get("channel_values"), PartedValues)):
+        if isinstance(obj, Parted) or (
+            type(obj) is dict and isinstance(obj.get("channel_values"), PartedValues)
+        ):
             raise OnePiece
         made: tuple[str, bytes] = self.serde.dumps_typed(obj)
         return made

@@ -1,0 +1,1 @@
+"""The integrity core: pure state machines, bytes in, verified objects or errors out."""

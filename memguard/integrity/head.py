@@ -51,7 +51,9 @@ class Head(NamedTuple):
     chain: bytes = bytes(32)
 
     def _mask(self, key: bytes) -> int:
-        place = _PLACE.pack(self.generation, self.fence, self.boot) + self.context.encode("utf-8", "surrogatepass")
+        place = _PLACE.pack(self.generation, self.fence, self.boot) + self.context.encode(
+            "utf-8", "surrogatepass"
+        )
         return int.from_bytes(hmac.digest(key, b"memguard/mask/1" + place, "sha256"), "big")
 
     def encode(self, key: bytes) -> bytes:

@@ -323,5 +323,5 @@ def _rolled_back(place: Place) -> AnchorError:
         code="MG414",
         record=f"{place[0]} {place[1]}",
         why="A head it held is missing or older than one seen before.",
-        do="memguard anchor show tells what it holds; memguard anchor accept STORE --reason TEXT --apply if the restore was yours.",
+        do="memguard anchor show. If the restore was yours: memguard anchor accept STORE --reason TEXT --apply",
     )

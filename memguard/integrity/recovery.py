@@ -126,7 +126,9 @@ def _rest_adds_up(
     if holes and missing == len(replaced):
         return False
     terms = [context.term(group, cell) for group, cell in replaced]
-    return any((rest + sum(chosen)) % MODULUS == context.head.total for chosen in combinations(terms, missing))
+    return any(
+        (rest + sum(chosen)) % MODULUS == context.head.total for chosen in combinations(terms, missing)
+    )
 
 
 def _ahead(context: Context, seen: Observation) -> IntegrityError:
@@ -137,5 +139,5 @@ def _ahead(context: Context, seen: Observation) -> IntegrityError:
         code="MG415",
         record=f"{context.store} {context.id}",
         why="No announced operation explains the rows: the anchor was lost or rolled back, or rows were brought back.",
-        do="memguard audit STORE, then memguard anchor accept STORE --reason TEXT --apply if the anchor's loss was yours.",
+        do="memguard audit STORE. If the anchor's loss was yours: memguard anchor accept STORE --reason TEXT --apply",
     )

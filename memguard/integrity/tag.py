@@ -121,7 +121,9 @@ class Sealer:
     def __init__(self, key: bytes, kid: str, kind: bytes, store: str, context: str) -> None:
         self._key = key
         self.kid = kid
-        self._prefix = frame(_DOMAIN, kind, store.encode(), kid.encode(), context.encode("utf-8", "surrogatepass"))
+        self._prefix = frame(
+            _DOMAIN, kind, store.encode(), kid.encode(), context.encode("utf-8", "surrogatepass")
+        )
 
     def _tag(
         self,

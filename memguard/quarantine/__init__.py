@@ -1,0 +1,1 @@
+"""Where withheld writes are kept."""

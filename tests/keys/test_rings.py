@@ -254,7 +254,13 @@ def test_memory_rings_rotate_and_destroy_like_files() -> None:
 def test_ids_of_a_month_go_on_after_z() -> None:
     ring = MemoryKeyRing()
     names = [ring.current, *(ring.new() for _ in range(29))]
-    assert [name[8:].split("-")[0] for name in names] == [*"abcdefghijklmnopqrstuvwxyz", "aa", "ab", "ac", "ad"]
+    assert [name[8:].split("-")[0] for name in names] == [
+        *"abcdefghijklmnopqrstuvwxyz",
+        "aa",
+        "ab",
+        "ac",
+        "ad",
+    ]
 
 
 def test_the_table_names_classes_that_exist_and_keep_the_port(

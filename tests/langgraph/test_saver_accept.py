@@ -47,7 +47,9 @@ def edited(tmp_path: Path) -> tuple[MemGuard, Any, list[Any]]:
     return mg, saver, configs
 
 
-def test_accept_drops_what_has_no_good_tag_and_signs_what_is_left(edited: tuple[MemGuard, Any, list[Any]]) -> None:
+def test_accept_drops_what_has_no_good_tag_and_signs_what_is_left(
+    edited: tuple[MemGuard, Any, list[Any]],
+) -> None:
     mg, saver, configs = edited
     with pytest.raises(IntegrityError):
         values(saver)
@@ -67,7 +69,9 @@ def test_accept_drops_what_has_no_good_tag_and_signs_what_is_left(edited: tuple[
     mg.close()
 
 
-def test_accept_needs_a_reason_and_leaves_whole_contexts_alone(edited: tuple[MemGuard, Any, list[Any]]) -> None:
+def test_accept_needs_a_reason_and_leaves_whole_contexts_alone(
+    edited: tuple[MemGuard, Any, list[Any]],
+) -> None:
     mg, saver, _ = edited
     with pytest.raises(ConfigError):
         mg.accept(saver, " ")

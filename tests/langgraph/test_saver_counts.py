@@ -137,7 +137,9 @@ def test_nothing_of_a_row_whose_tag_failed_is_decoded(
     assert serde.decoded == []
 
 
-def test_lag_mode_syncs_after_its_time_and_leaves_no_thread_behind(scene: Any, maker: Any, place: Any) -> None:
+def test_lag_mode_syncs_after_its_time_and_leaves_no_thread_behind(
+    scene: Any, maker: Any, place: Any
+) -> None:
     """A saver for each request, in lag mode: the tail of each becomes durable, and nothing of it stays."""
     mg = scene.guard()
     config = maker.put(mg.guard(scene.bare(), name="checkpoints"), place("t"), "first")

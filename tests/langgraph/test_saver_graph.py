@@ -325,7 +325,9 @@ def test_a_dataclass_under_strict_msgpack_is_itself_or_an_error_and_never_a_mapp
     assert done.returncode == 0, done.stderr
     sqlite_bare, sqlite_guarded, memory_bare, memory_guarded = done.stdout.splitlines()
     for bare, guarded in ((sqlite_bare, sqlite_guarded), (memory_bare, memory_guarded)):
-        assert bare.startswith("({'amount': 101}, ")  # not allowed: the bare saver serves a mapping and says nothing
+        assert bare.startswith(
+            "({'amount': 101}, "
+        )  # not allowed: the bare saver serves a mapping and says nothing
         assert guarded == bare.replace("{'amount': 101}", "'UnsupportedError'")
     assert sqlite_guarded.count("Limit(amount=101)") >= 2  # the clone with the allow-list and the graph's own
 

@@ -84,7 +84,9 @@ def test_a_branch_screens_only_what_it_adds(places: tuple[Path, Path]) -> None:
     bench = Bench(*places)
     for number in range(4):
         bench.say(f"hello {number}")
-    old = next(s for s in bench.graph.get_state_history(THREAD) if len(s.values["messages"]) == 4 and not s.next)
+    old = next(
+        s for s in bench.graph.get_state_history(THREAD) if len(s.values["messages"]) == 4 and not s.next
+    )
     bench.seen.clear()
     bench.say("another way", old.config)
     assert bench.texts() == ["another way"]  # its answer says what one said before: that was decided
@@ -168,7 +170,9 @@ def test_label_edited_in_the_guards_database_is_an_error_and_no_label(places: tu
         messages = bench.say("the price is 3 euros")
     bench.close()
     with sqlite3.connect(places[0] / "state.db") as conn:
-        changed = conn.execute("UPDATE message_labels SET label = replace(label, 'untrusted', 'system')").rowcount
+        changed = conn.execute(
+            "UPDATE message_labels SET label = replace(label, 'untrusted', 'system')"
+        ).rowcount
     assert changed == 2
     again = Bench(*places)
     with pytest.raises(TamperedError) as caught:
@@ -197,7 +201,9 @@ def test_label_edited_in_the_checkpoint_is_tampering(places: tuple[Path, Path]) 
 def test_without_write_guards_nothing_is_screened_or_labelled(tmp_path: Path) -> None:
     off = {"write": {"sanitizer": "off", "provenance": "off", "scope": "off", "anomaly": "off"}}
     home = tmp_path / "home"
-    MemGuard.create(home, anchor=f"file:{tmp_path}/anchor", keys=f"file:{tmp_path}/key.json", config=off).close()
+    MemGuard.create(
+        home, anchor=f"file:{tmp_path}/anchor", keys=f"file:{tmp_path}/key.json", config=off
+    ).close()
     bench = Bench(home, tmp_path / "a.db")
     bench.say("hello")
     assert bench.seen == []

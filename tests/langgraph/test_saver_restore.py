@@ -86,7 +86,9 @@ def test_type_that_would_not_come_back_is_refused_by_strict_and_stored_by_balanc
     mg, saver = guarded(tmp_path / "s", "strict", Forgetful())
     with pytest.raises(UnsupportedError, match="MG149"):
         put(saver, Cart(3))
-    saver.put_writes({"configurable": {"thread_id": "u", "checkpoint_ns": "", "checkpoint_id": "1"}}, [("a", 1)], "t")
+    saver.put_writes(
+        {"configurable": {"thread_id": "u", "checkpoint_ns": "", "checkpoint_id": "1"}}, [("a", 1)], "t"
+    )
     conn = sqlite3.connect(tmp_path / "s" / "c.db")
     assert conn.execute("SELECT count(*) FROM checkpoints").fetchone() == (0,)
     assert conn.execute("SELECT count(*) FROM writes").fetchone() == (1,)
@@ -114,5 +116,7 @@ else:
     script.write_text(program)
     subprocess.run([sys.executable, script, "put"], check=True, capture_output=True)
     environment = {"LANGGRAPH_STRICT_MSGPACK": "true", "PATH": ""}
-    done = subprocess.run([sys.executable, script, "get"], check=True, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, script, "get"], check=True, capture_output=True, text=True, env=environment
+    )
     assert done.stdout.startswith("UnsupportedError MG149"), done.stdout + done.stderr
