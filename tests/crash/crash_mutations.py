@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import memguard.anchors.logfile as logfile
-import memguard.custody as custody_module
+import memguard.custody.contexts as custody_module
 from memguard.anchorlog import AnchorLog
 from memguard.custody import Custody
 from memguard.integrity.canonical import frame
