@@ -61,8 +61,9 @@ class Scan(Protocol):
         ...
 
     def clear(self, context: Context) -> Any:
-        """Delete the rows of one context; of its whole thread where the saver knows no less."""
-        ...
+        place = rows.thread_of(context.id)
+        where = "WHERE thread_id = ? AND checkpoint_ns = ?"
+        return self.change([(f"DELETE FROM {table} {where}", place) for table in TABLES])  # noqa: S608
 
     def abandon(self) -> Any:
         """Roll back what a failed method of the saver left uncommitted."""
@@ -187,9 +188,9 @@ class AsyncSqliteScan(SqliteScan):
                 if self._saver.conn.in_transaction:
                     await self._saver.conn.rollback()
 
-    async def collect(
+    async def collect(  # type: ignore[override]
         self, method: Callable[..., Any], config: Any, **options: Any
-    ) -> Sequence[CheckpointTuple]:  # type: ignore[override]
+    ) -> Sequence[CheckpointTuple]:
         return [found async for found in method(config, **options)]
 
 

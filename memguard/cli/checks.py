@@ -95,7 +95,9 @@ def anchor(mg: MemGuard, stores: list[Path]) -> Iterator[Check]:
         return
     for holder, what in _holders(mg, stores):
         if inside(place, holder):
-            detail = f"{place}: T9 not covered, both can be put back. memguard anchor set file:/mnt/other/anchor"
+            detail = (
+                f"{place}: T9 not covered, both can be put back. memguard anchor set file:/mnt/other/anchor"
+            )
             yield Check(WARN, f"the anchor lies with {what}", detail, "MG412")
             return
     together = [what for holder, what in _holders(mg, stores) if same_volume(place, holder)]

@@ -1,38 +1,32 @@
-"""The custody of one guarded store: operations in, verified rows out, heads to the anchor.
-
-Every write goes lock -> tail of the log -> first touch of its contexts -> intent -> the
-store's own commit -> head (durable) -> index -> unlock. Every read goes the store's own read
--> tail -> comparison with the index; what does not match is looked at again under the lock
-before it alarms, because a writer may be half-way. Operations are generators
-(:mod:`memguard.effects`); what rows look like is the adapter's business (:class:`Rows`).
-"""
+"""The contexts of one guarded store: entered once a process, compared with their heads, recovered after a crash."""
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from memguard.anchorlog import AnchorLog
-from memguard.background import Flusher
-from memguard.effects import Acquire, Block, Lock, Operation
+from memguard.effects import Block, Lock, Operation
 from memguard.errors import ForkError, IntegrityError, RollbackError
 from memguard.events import Bus, ForkRecorded, ReadRefused, RecoveryRun
 from memguard.integrity.head import MODULUS, Head
-from memguard.integrity.index import MAIN, MEMBER, Index, newest, not_after, unpack_key
-from memguard.integrity.logview import MAX_DELTA, HeadRecord, Intent
+from memguard.integrity.index import MAIN, MEMBER, Index, newest, unpack_key
+from memguard.integrity.logview import HeadRecord, Intent
 from memguard.integrity.recovery import decide
 from memguard.integrity.verifier import Claim, Context, Observation
 from memguard.ledger.chain import link
 from memguard.ports import KeyRing, LedgerEntry
 from memguard.settings import Integrity
-from memguard.slot import NOTHING_NOTED, decode, encode
+from memguard.slot import decode
 
 T = TypeVar("T")
 Pair = tuple[bytes, bytes]
+
+
+#: Operations that are announced durably: what they take cannot be made again.
+DESTRUCTIVE = ("delete", "remove", "prune")
 
 
 class Slot(Protocol):
@@ -63,36 +57,7 @@ class Rows(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Change:
-    """What one operation does to one context, decided before the store sees it.
-
-    Attributes:
-        operation: its name in the ledger; ``delete``, ``remove`` and ``prune`` are announced durably.
-        adds: cells that come, replacing the cell of the same member.
-        removes: cells that go.
-        latest: packed key of a record that may be the newest now.
-        horizon: packed key of the newest record that this operation deletes.
-        candidates: for ``prune``: cells of which some may go.
-    """
-
-    operation: str
-    adds: list[Pair] = field(default_factory=list)
-    removes: list[Pair] = field(default_factory=list)
-    latest: bytes = b""
-    horizon: bytes = b""
-    candidates: list[Pair] = field(default_factory=list)
-
-    @property
-    def empty(self) -> bool:
-        """Nothing changes, so nothing is announced or counted."""
-        return not (self.adds or self.removes or self.candidates) and self.operation != "delete"
-
-
-DESTRUCTIVE = ("delete", "remove", "prune")
-
-
-class Custody:
+class Contexts:
     """Integrity of one store under one name.
 
     Args:
@@ -124,12 +89,8 @@ class Custody:
         self.anchored = settings.level == "head"
         self._finishing = False
         self._slot, self._noted, self._note_key = slot, b"", keys.subkey("intent")
-        self._unsynced = 0
-        self._flusher = Flusher(self.flush, settings.lag_ms / 1000)
         if self.anchored:
             log.listen(store, self._heard)
-
-    # -- contexts ----------------------------------------------------------------------------
 
     @property
     def enforcing(self) -> bool:
@@ -344,134 +305,11 @@ class Custody:
         context.adopt(context.head, index)
         context.flawed = error
 
-    # -- writing -----------------------------------------------------------------------------
-
-    def operate(
-        self,
-        names: Sequence[str] | Callable[[], Operation[Sequence[str]]],
-        prepare: Callable[[list[Context]], Sequence[Change]],
-        perform: Callable[[], Operation[T]],
-        settle: Callable[[list[Context], Sequence[Change]], Operation[Sequence[Change]]] | None = None,
-    ) -> Operation[T]:
-        """One operation on one or more contexts, all or nothing for each.
-
-        Args:
-            names: context ids, or what finds them with other writers kept out.
-            prepare: seals the rows and says what changes; pure, may raise to refuse.
-            perform: the store's own commit.
-            settle: after the commit, completes the changes with what only the store knows
-                (timestamps it set, rows its prune kept).
-        """
-        yield Acquire(self.lock, self)
-        try:
-            contexts = []
-            for name in names if isinstance(names, Sequence) else (yield from names()):
-                contexts.append((yield from self._enter(name)))
-            changes = prepare(contexts)
-            live = [(c, ch) for c, ch in zip(contexts, changes, strict=True) if not ch.empty]
-            try:
-                yield from self._announce(
-                    live
-                )  # ended half-way, it may have announced: then the next touch settles
-                result = yield from perform()
-                if settle is not None:
-                    changes = yield from settle(contexts, changes)
-                    live = [
-                        (c, ch)
-                        for c, ch in zip(contexts, changes, strict=True)
-                        if not ch.empty or (c, ch) in live
-                    ]
-            except BaseException as error:
-                for context, _ in live:
-                    context.doubt = True
-                if isinstance(error, Exception) and self.anchored:
-                    yield from self._resolve(live)
-                raise
-            yield from self._commit(live)
-            return result
-        finally:
-            self.lock.release()
-
-    def _resolve(self, live: Sequence[tuple[Context, Change]]) -> Operation[None]:
-        """Did a failed commit reach the store or not? Settle it now; if that fails too, the next touch does."""
-        for context, _ in live:
-            try:
-                yield from self._enter(context.id, failed=True)
-            except Exception as error:  # noqa: BLE001 - the caller is about to see the one that came first
-                logging.getLogger("memguard.integrity").warning(
-                    "%s %s is in doubt: %s", self.store, context.id, type(error).__name__
-                )
-
-    def _announce(self, live: Sequence[tuple[Context, Change]]) -> Operation[None]:
-        if not self.anchored or not live:
-            return
-        items = [
-            Intent(
-                self.store,
-                context.id,
-                change.operation,
-                context.head.generation + 1,
-                tuple(change.candidates or change.removes) if change.operation in ("remove", "prune") else (),
-            )
-            for context, change in live
-        ]
-        durable = any(ch.operation in DESTRUCTIVE or c.head.generation == 0 for c, ch in live)
-        if durable:
-            expect = [((self.store, context.id), context.head.generation) for context, _ in live]
-            yield Block(self.log.write, items, sync=True, expect=expect)
-        else:
-            self._note(items)
-
-    def _note(self, items: Sequence[Intent]) -> None:
-        note = encode(items, self._note_key)
-        self._noted = b""  # until the operation is done, the note is news to whoever reads it
-        self._slot.write(note)
-
-    def _commit(self, live: Sequence[tuple[Context, Change]]) -> Operation[None]:
-        records: list[HeadRecord] = []
-        for context, change in live:
-            before = context.head
-            context.ready = False  # until the head is written, the index is nobody's truth
-            head = _advance(context, change, self.boot)
-            delta = None
-            if len(change.adds) + len(change.removes) <= MAX_DELTA:
-                delta = (tuple(change.adds), tuple(change.removes))
-            record = self.record(context, head, change.operation, delta, context.kid)
-            records.append(record)
-            expected = before.generation
-            assert record.head.generation == expected + 1
-        if self.anchored and records:
-            expect = [((self.store, r.head.context), r.head.generation - 1) for r in records]
-            # A first head is durable in lag mode too: without it a power loss would leave a tail that follows nothing.
-            if self._due(any(ch.operation in DESTRUCTIVE or not c.head.generation for c, ch in live)):
-                yield Block(self.log.write, records, sync=True, expect=expect)
-                self._unsynced = 0
-            else:
-                self.log.write(records, sync=False, expect=expect)
-                self._unsynced += 1
-                self._flusher.poke()
-            # Taken back, so that after a clean end an anchor that is one operation older explains nothing. Only
-            # by who wrote: an operation that changed nothing may not have looked at the note that it finds.
-            self._slot.write(NOTHING_NOTED)
-            self._noted = NOTHING_NOTED
-        for (context, _), record in zip(live, records, strict=True):
-            context.adopt(record.head, context.index)
-
-    def _due(self, decisive: bool) -> bool:
-        """Whether this head must be durable before the call returns."""
-        return self.settings.sync == "strict" or decisive or self._unsynced + 1 >= self.settings.lag_ops
-
-    def flush(self) -> None:
-        """Make the tail of lag mode durable."""
-        tail = self._unsynced
-        if tail:
-            self.log.sync()
-            self._unsynced = max(0, self._unsynced - tail)
-
-    def close(self) -> None:
-        """Flush and end what runs in the background."""
-        self._flusher.stop()
-        self.flush()
+    def report(self, name: str, record: str, error: IntegrityError) -> None:
+        """Tell the bus about a failed check."""
+        self._bus.emit(
+            ReadRefused(self.store, name, error.record or record, error.case, error.code, not self.enforcing)
+        )
 
     def record(
         self,
@@ -486,109 +324,6 @@ class Custody:
         chain = link(self._keys.subkey("chain", kid), context.head.chain, entry)
         return HeadRecord(self.store, operation, now, kid, head._replace(chain=chain), delta)
 
-    # -- reading -----------------------------------------------------------------------------
-
-    def read(
-        self,
-        name: str,
-        fetch: Callable[[], Operation[T]],
-        judge: Callable[[Context, T], Any],
-        lenient: Callable[[T], Any],
-        record: str,
-    ) -> Operation[Any]:
-        """Serve what ``fetch`` reads if ``judge`` finds it true.
-
-        Args:
-            judge: checks and decodes, raising IntegrityError; pure, may run twice.
-            lenient: decodes without checking, for report and off modes only.
-            record: how errors name what is read.
-        """
-        if self.settings.mode == "off":
-            return lenient((yield from fetch()))
-        context = self.peek(name)
-        if context is not None:
-            raw = yield from fetch()
-            if self.anchored:
-                self.log.refresh()
-            if context.ready and context.flawed is None:
-                try:
-                    return judge(context, raw)
-                except IntegrityError:
-                    pass  # a writer may be half-way: look again with writers kept out
-        yield Acquire(self.lock, self)
-        try:
-            context = yield from self._enter(name)
-            raw = yield from fetch()
-            try:
-                if context.flawed is not None:
-                    raise context.flawed
-                return judge(context, raw)
-            except IntegrityError as error:
-                self.report(name, record, error)
-                if self.enforcing:
-                    raise
-                return lenient(raw)
-        except IntegrityError as error:
-            if context is None or not context.ready:
-                self.report(name, record, error)
-            raise
-        finally:
-            self.lock.release()
-
-    def report(self, name: str, record: str, error: IntegrityError) -> None:
-        """Tell the bus about a failed check."""
-        self._bus.emit(
-            ReadRefused(self.store, name, error.record or record, error.case, error.code, not self.enforcing)
-        )
-
-    def complete(self, names: Iterable[str], hint: object) -> Operation[None]:
-        """That no context of ``names`` misses or has gained a row, unless ``hint`` says nothing changed.
-
-        Raises:
-            IntegrityError: in enforce mode; in report mode it is told to the bus.
-        """
-        for name in names:
-            context = self.peek(name)
-            if context is not None and hint is not None and context.reads == hint and context.flawed is None:
-                continue
-            yield Acquire(self.lock, self)
-            try:
-                held = self._contexts.get(name)
-                if held is not None:
-                    held.ready = False  # have it scanned again, whatever this process believed
-                context = yield from self._enter(name)
-                context.reads = hint
-                if context.flawed is not None:
-                    self.report(name, name, context.flawed)
-            except IntegrityError as error:
-                self.report(name, name, error)
-                raise
-            finally:
-                self.lock.release()
-
-    def alone(self, names: Iterable[str], fetch: Callable[[], Operation[T]]) -> Operation[T]:
-        """:meth:`complete` and ``fetch`` with writers kept out, where they interfere too often.
-
-        Raises:
-            IntegrityError: in enforce mode; in report mode it is told to the bus.
-        """
-        yield Acquire(self.lock, self)
-        try:
-            for name in names:
-                held = self._contexts.get(name)
-                if held is not None:
-                    held.ready = False
-                try:
-                    context = yield from self._enter(name)
-                except IntegrityError as error:
-                    self.report(name, name, error)
-                    raise
-                if context.flawed is not None:
-                    self.report(name, name, context.flawed)
-            return (yield from fetch())
-        finally:
-            self.lock.release()
-
 
 def entry_of(
     store: str,
@@ -602,39 +337,6 @@ def entry_of(
     groups = dict.fromkeys(unpack_key(g) for pairs in delta or () for g, _ in pairs)
     return LedgerEntry(
         f"{store} {head.context}", head.generation, head.fence, operation, tuple(groups), kid, now, head.chain
-    )
-
-
-def _advance(context: Context, change: Change, boot: bytes) -> Head:
-    """Apply a change to the index; the head it leads to."""
-    total, index, head = context.head.total, context.index, context.head
-    if change.operation == "delete":
-        change.removes = list(index.items()) if not change.removes else change.removes
-        context.index = index = Index()
-        total, latest = 0, b""
-    else:
-        latest = head.latest
-        for group, cell in change.removes:
-            if not index.remove(group, cell):
-                raise RollbackError(
-                    "a record to be removed is not in the index.", case="state", record=context.id
-                )
-            total -= context.term(group, cell)
-        if latest and any(group == latest for group, _ in change.removes):
-            latest = latest_of(index)
-        for group, cell in change.adds:
-            old = index.add(group, cell)
-            total += context.term(group, cell) - (context.term(group, old) if old else 0)
-        if change.latest:
-            latest = change.latest if not latest or not_after(latest, change.latest) else latest
-    horizon = newest(k for k in (head.horizon, change.horizon) if k) if change.horizon else head.horizon
-    return head._replace(
-        generation=head.generation + 1,
-        boot=boot,
-        cells=index.cells,
-        total=total % MODULUS,
-        latest=latest,
-        horizon=horizon,
     )
 
 
