@@ -7,6 +7,8 @@ the store has nothing of the kind).
 
 from __future__ import annotations
 
+import functools
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +18,8 @@ from langgraph.checkpoint.base import CheckpointTuple
 
 from memguard.effects import Call, Operation
 from memguard.errors import IntegrityError, TamperedError
-from memguard.integrations.langgraph import rows, sqlite_schema
+from memguard.integrations.langgraph import rows
+from memguard.integrations.langgraph.sqlite_schema import Layout, Schema, layout
 from memguard.integrity.verifier import Claim, Context
 
 _CHECKPOINTS = (
@@ -111,18 +114,7 @@ class SqliteScan:
 
     def bind(self, raw: Any) -> None:
         self._saver = raw
-        self._straight: object = None
-
-    def _schema(self) -> Operation[None]:
-        """That the tables are tables and their indexes whole; once for each state of the database."""
-        hint = yield from self.hint()
-        if hint == self._straight:
-            return
-        master = yield Call(self._all, sqlite_schema.MASTER)
-        sqlite_schema.check(master, TABLES)
-        for table, name, statement in sqlite_schema.counts(master, TABLES):
-            sqlite_schema.compare(table, name, (yield Call(self._all, statement))[0])
-        self._straight = hint
+        self._schema = Schema(_layout())
 
     def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         with self._saver.cursor(transaction=False) as cursor:
@@ -136,9 +128,8 @@ class SqliteScan:
 
     def clear(self, context: Context) -> Any:
         place = rows.thread_of(context.id)
-        return self.change(
-            [(f"DELETE FROM {t} WHERE thread_id = ? AND checkpoint_ns = ?", place) for t in TABLES]
-        )  # noqa: S608
+        where = "WHERE thread_id = ? AND checkpoint_ns = ?"
+        return self.change([(f"DELETE FROM {table} {where}", place) for table in TABLES])  # noqa: S608
 
     def abandon(self) -> Any:
         with self._saver.lock, suppress(sqlite3.Error):
@@ -158,7 +149,7 @@ class SqliteScan:
     def rows(self, context: Context) -> Operation[Iterable[Claim]]:
         thread, namespace = rows.thread_of(context.id)
         with reading(thread, namespace):
-            yield from self._schema()
+            yield from self._schema.check(self._all, (yield from self.hint()))
             checkpoints = yield Call(self._all, _CHECKPOINTS, (thread, namespace))
             writes = yield Call(self._all, _WRITES, (thread, namespace))
         return _sqlite_claims(thread, namespace, checkpoints, writes)
@@ -192,6 +183,24 @@ class AsyncSqliteScan(SqliteScan):
         self, method: Callable[..., Any], config: Any, **options: Any
     ) -> Sequence[CheckpointTuple]:
         return [found async for found in method(config, **options)]
+
+
+@functools.cache
+def _layout() -> Layout:
+    """What the installed SqliteSaver makes, and what it makes of a database from before ``task_path``."""
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    def fresh(conn: sqlite3.Connection) -> None:
+        SqliteSaver(conn).setup()
+
+    def older(conn: sqlite3.Connection) -> None:
+        fresh(conn)
+        (text,) = conn.execute("SELECT sql FROM sqlite_master WHERE name = 'writes'").fetchone()
+        conn.execute("DROP TABLE writes")
+        conn.execute(re.sub(r"\s*task_path[^,]*,", "", text))
+        SqliteSaver(conn).setup()
+
+    return layout((fresh, older), TABLES)
 
 
 def _sqlite_claims(

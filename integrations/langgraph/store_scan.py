@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import hashlib
 import sqlite3
 import threading
@@ -21,6 +22,7 @@ from langgraph.store.base import GetOp, Item, ListNamespacesOp, SearchOp
 from memguard.custody import Custody
 from memguard.effects import Call, Operation, Twin
 from memguard.errors import IntegrityError, RollbackError, TamperedError
+from memguard.integrations.langgraph.sqlite_schema import Layout, Schema, layout
 from memguard.integrations.langgraph.store_rows import (
     Form,
     Namespace,
@@ -44,7 +46,6 @@ _VECTORS = (
     "SELECT key, field_name, typeof(embedding), CAST(embedding AS BLOB) FROM store_vectors WHERE prefix = ?"
 )
 _HAS_VECTORS = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'store_vectors'"
-_KINDS = "SELECT name, type FROM sqlite_master WHERE name IN ('store', 'store_vectors') AND type <> 'table'"
 _EXPIRED = "SELECT prefix, key FROM store WHERE expires_at IS NOT NULL AND expires_at < ?"
 #: Keys asked for in one statement (SQLite's own limit on parameters is far above).
 _CHUNK = 500
@@ -177,7 +178,7 @@ class SqliteTable:
         # What a search answers is looked up again by key; its text need not be parsed for that.
         self.store._deserializer = _nothing
         self._has_vectors = bool(store.index_config)
-        self._sound_at: object = None
+        self._schema = Schema(_layout(type(store)))
 
     def _copied(self, store: Any) -> Any:
         raw = copy.copy(store)
@@ -222,22 +223,12 @@ class SqliteTable:
         return found[0][0]
 
     def sound(self, hint: object) -> Operation[None]:
-        if hint is not None and hint == self._sound_at:
-            return
-        found = yield Call(self._all, _KINDS)
-        if found:
-            name, kind = found[0]
-            raise TamperedError(
-                f"a {kind} stands in the place of the table {name!r}.",
-                case="state",
-                record=f"table {name}",
-                why="LangGraph makes it as a table; what stands there now may show other rows at every look.",
-                do="Restore the database from a copy that is whole.",
-            )
-        self._sound_at = hint
+        with reading("the store's tables"):
+            yield from self._schema.check(self._all, hint)
 
     def namespaces(self) -> Operation[Sequence[Namespace]]:
-        found = yield Call(self._all, "SELECT DISTINCT prefix FROM store")
+        with reading("the store's namespaces"):
+            found = yield Call(self._all, "SELECT DISTINCT prefix FROM store")
         return [tuple(str(prefix).split(".")) for (prefix,) in found]
 
     def rows(self, namespace: Namespace) -> Operation[Sequence[Stored]]:
@@ -319,7 +310,8 @@ class SqliteTable:
             yield Call(self.change, [(sql, (prefix, key)) for key in keys])
 
     def expired(self, now: str) -> Operation[Sequence[tuple[Namespace, str]]]:
-        found = yield Call(self._all, _EXPIRED, (now,))
+        with reading("the store's expiries"):
+            found = yield Call(self._all, _EXPIRED, (now,))
         return [(tuple(str(prefix).split(".")), key) for prefix, key in found]
 
     def delete_expired(self, namespace: Namespace, keys: Sequence[str], now: str) -> Operation[None]:
@@ -361,6 +353,17 @@ class AsyncSqliteTable(SqliteTable):
 
     async def _call(self, ops: Sequence[Any]) -> Any:
         return await self.store.abatch(ops)
+
+
+@functools.cache
+def _layout(kind: type) -> Layout:
+    """What the migrations of a store's class make."""
+
+    def migrated(conn: sqlite3.Connection) -> None:
+        for script in (*kind.MIGRATIONS, *kind.VECTOR_MIGRATIONS):  # type: ignore[attr-defined]
+            conn.executescript(script)
+
+    return layout((migrated,), ("store", "store_vectors"))
 
 
 def _searched(table: Table, op: SearchOp) -> Operation[list[Hit]]:

@@ -337,9 +337,9 @@ def test_a_view_in_place_of_the_table(scene: Any, restart: bool) -> None:
     connection.close()
     if restart:
         store = scene.store()
-    with pytest.raises(TamperedError, match="view stands"):
+    with pytest.raises(TamperedError, match="a view 'store' stands"):
         store.search(ALICE)
-    with pytest.raises(TamperedError, match="view stands"):
+    with pytest.raises(TamperedError, match="a view 'store' stands"):
         store.list_namespaces()
     assert {finding.case for finding in scene.mg.audit(store).findings} == {"state"}
 
