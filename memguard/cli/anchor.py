@@ -166,10 +166,11 @@ _APPLY = click.option("--apply", is_flag=True, help="Do it. Without this, only t
 def accept(session: Session, stores: tuple[str, ...], reason: str, apply: bool) -> Report:
     """Accept what a store holds now, after you restored a backup on purpose.
 
-    Each STORE (default: every configured one) gets a new head, signed, with the reason. Records without a good
-    tag are never accepted. What the newer state held is given up: check with memguard audit first.
+    Each STORE (default: every configured one) gets a new head, signed, with the reason. What the newer state
+    held is given up. Records without a good tag are never accepted: --apply DELETES rows that were changed, and
+    the plan says how many. Copy the database first.
     """
-    from memguard.cli.stores import accepted
+    from memguard.cli.plans import accepted
 
     plans = accepted(session, stores, reason, apply)
     notes = [] if apply else ["nothing was changed: the same with --apply accepts it"]
@@ -186,11 +187,13 @@ def recover(session: Session, stores: tuple[str, ...], reason: str, apply: bool)
     """Start a new anchor where the old one is lost for good.
 
     What is left of the old log is put aside. Each STORE (default: every configured one) is then accepted as it
-    stands: records with a good tag count again, and nobody can tell any more whether some are missing.
+    stands: records with a good tag count again, rows that were changed are DELETED, and nobody can tell any more
+    whether some are missing. Copy the database first. STORE is a [stores.NAME] table: a program cannot be opened
+    while its anchor is lost.
     """
     from memguard.cli.moving import begin_again, problem
+    from memguard.cli.plans import accepted, resolved
     from memguard.cli.sealing import keys_of
-    from memguard.cli.stores import accepted
     from memguard.errors import ConfigError
 
     found = problem(session, keys_of(session))
@@ -200,15 +203,18 @@ def recover(session: Session, stores: tuple[str, ...], reason: str, apply: bool)
             code="MG154",
             do="Nothing is lost. After a restored backup: memguard anchor accept STORE --reason TEXT --apply",
         )
+    names = resolved(
+        session, stores
+    )  # before the anchor is touched: half a recovery would be worse than none
     if not apply:
-        facts = {"problem": f"{found.code}: {found.what}", "applied": False}
+        facts = {"problem": f"{found.code}: {found.what}", "stores": list(names), "applied": False}
         notes = [
             "nothing was changed: with --apply the old log is put aside, a new one is begun, and every store that",
-            "is named or configured is accepted as it stands",
+            "listed is accepted as it stands: rows that were changed are DELETED; copy the database first",
         ]
         return Report("anchor recover", facts=facts, notes=notes)
     aside = begin_again(session, reason)
-    plans = accepted(session, stores, f"recover: {reason}", True)
+    plans = accepted(session, names, f"recover: {reason}", True)
     report = plans.report("anchor recover", True, [])
     report.facts["old_log"] = aside
     return report

@@ -9,8 +9,9 @@ import click
 
 from memguard.cli import exits
 from memguard.cli.output import Report, progress, reporting
+from memguard.cli.plans import Plans
 from memguard.cli.session import Session, with_session
-from memguard.cli.stores import Plans, opened
+from memguard.cli.stores import opened
 
 _COLUMNS = ("case", "code", "record", "what")
 

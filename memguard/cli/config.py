@@ -65,8 +65,27 @@ def validate(session: Session, file: Path | None) -> Report:
         "valid": True,
         "preset": loaded.config.preset,
         "digest": loaded.config.digest(),
+        "seal": _seal_words(loaded),
     }
     return Report("config validate", facts=facts)
+
+
+def _seal_words(loaded: Any) -> str:
+    """Whether the seal of the file that was checked holds, and what to do if not."""
+    from memguard.cli.place import beside
+    from memguard.cli.sealing import is_sealed
+    from memguard.errors import MemguardError
+    from memguard.keys import open_keys
+
+    if loaded.home is None or loaded.file is None or loaded.config.keys is None:
+        return "not checked: no home and key belong to this file"
+    try:
+        ring = open_keys(beside(loaded.config.keys, loaded.file.parent))
+    except MemguardError as error:
+        return f"not checked: {error.code}, {error.what}"
+    if is_sealed(loaded.file, ring):
+        return "holds"
+    return "DOES NOT MATCH this file: if the change is yours, memguard config seal --apply renews it"
 
 
 @config.command("schema")

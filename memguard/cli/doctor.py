@@ -14,7 +14,7 @@ from memguard.cli import checks, exits
 from memguard.cli.checks import FAIL, PASS, SKIP, WARN, Check
 from memguard.cli.output import Report, plain, progress, reporting
 from memguard.cli.session import Session, with_session
-from memguard.cli.stores import Handle, StoreKind, configured, handles, kind_of
+from memguard.cli.stores import Handle, StoreKind, check_open, configured, handles, kind_of
 from memguard.errors import MemguardError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class _Found:
     """Looks at stores, and remembers where their files are."""
 
     def __init__(self, session: Session, mg: MemGuard, stack: ExitStack) -> None:
-        self._mg, self._stack = mg, stack
+        self._session, self._mg, self._stack = session, mg, stack
         self.paths: list[Path] = []
 
     def look(self, spec: str) -> Iterator[Check]:
@@ -106,13 +106,14 @@ class _Found:
                 for handle in handles(spec):
                     yield from self._handle(handle)
             else:
-                kind, uri = configured(self._mg, spec)
+                kind, uri = configured(self._session, spec)
                 inner = self._stack.enter_context(kind.open(uri))
                 note = "opened by doctor; name module:attr to look at your program"
                 yield Check(SKIP, f"{spec}: the program guards it", note, "MG160")
                 yield from self._store(spec, kind, inner)
         except MemguardError as error:
-            yield Check(FAIL, f"{spec} opens", f"{type(error).__name__}: {error.what}", error.code)
+            detail = f"{type(error).__name__}: {error.what.rstrip('.')}. {error.why or ''} {error.do or ''}"
+            yield Check(FAIL, f"{spec} opens", " ".join(detail.split()), error.code)
 
     def _handle(self, handle: Handle) -> Iterator[Check]:
         kind = kind_of(handle.inner)
@@ -127,6 +128,7 @@ class _Found:
                 SKIP, f"{handle.label}: canary", f"no kind of store is registered for {name}", "MG105"
             )
             return
+        check_open(handle, kind)
         yield from self._store(handle.label, kind, handle.inner)
 
     def _store(self, label: str, kind: StoreKind, inner: object) -> Iterator[Check]:

@@ -37,6 +37,8 @@ def code_for(error: BaseException) -> int:
         return INTERRUPTED
     if isinstance(error, click.ClickException):
         return USAGE
+    if isinstance(error, errors.ConfigError) and error.code == "MG108":
+        return CANNOT_TELL  # the key that is configured is not there
     if isinstance(error, (errors.ConfigError, errors.AlreadyGuardedError, errors.UnsupportedError)):
         return USAGE
     if isinstance(error, errors.UnknownKeyError):
@@ -58,22 +60,41 @@ def message_for(error: BaseException) -> str:
         return "interrupted"
     if isinstance(error, click.UsageError):
         hint = f" (see {error.ctx.command_path} --help)" if error.ctx is not None else ""
-        return f"{error.format_message()}{hint}"
+        return f"{error.format_message()}{_moved(error)}{hint}"
     if isinstance(error, click.ClickException):
         return error.format_message()
     if isinstance(error, errors.MemguardError):
-        return f"{type(error).__name__} {error}"
+        return f"{type(error).__name__} {error}{_for_the_shell(error)}"
     if isinstance(error, OSError):
         place = f" [{error.filename}]" if error.filename else ""
         return f"{error.strerror or type(error).__name__}{place}"
     if isinstance(error, sqlite3.Error):
         return f"the store cannot be read: {type(error).__name__}"
-    return (
-        f"MG900: internal error, {type(error).__name__} at {_place(error)} -> run again with -v and report it"
-    )
+    return f"MG900: internal error, {type(error).__name__} at {place_of(error)} -> run again with -v and report it"
 
 
-def _place(error: BaseException) -> str:
+#: Options of the root command that people look for after a subcommand.
+_ROOT_OPTIONS = ("-q", "--quiet", "-v", "--verbose")
+
+
+def _moved(error: click.UsageError) -> str:
+    """Where an option of the root command goes, if it was given after a subcommand."""
+    if not isinstance(error, click.NoSuchOption) or error.option_name not in _ROOT_OPTIONS or not error.ctx:
+        return ""
+    below = error.ctx.command_path.partition(" ")[2]
+    return f" It goes before the command: memguard {error.option_name} {below}".rstrip()
+
+
+def _for_the_shell(error: errors.MemguardError) -> str:
+    """What somebody at the command line does about an error whose text speaks to somebody who writes Python."""
+    if error.code == "MG103":
+        return " Or make another one: memguard init --home DIR"
+    if error.code == "MG102" and isinstance(error.__context__, ValueError):
+        return " -> It has a syntax error: correct that place, then memguard config validate FILE"
+    return ""
+
+
+def place_of(error: BaseException) -> str:
     """``file:line`` of the innermost frame, without its folder."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "an unknown place"

@@ -114,13 +114,18 @@ def rotate(session: Session, kid: str | None, uri: str | None) -> Report:
     """Write under a new key, or under ID, from now on.
 
     The old key is retired: it verifies what it wrote and writes nothing more. Running programs take the new
-    key when they open the ring again.
+    key when they open the ring again. One default ring serves all projects of a user: --keys names another.
     """
+    from memguard.cli.init import default_keys
+
     ring = _writable(_ring(session, uri), "rotate")
     before = ring.current
     after = ring.rotate(kid)
     facts = {"ring": ring.uri, "was": before, "current": after}
-    return Report("keys rotate", facts=facts, columns=_COLUMNS, rows=_rows(ring))
+    notes = [f"every home whose keys are {ring.uri} writes under {after} from now on"]
+    if ring.uri == default_keys():
+        notes.append("it is your default ring: all projects made by memguard init without --keys share it")
+    return Report("keys rotate", facts=facts, columns=_COLUMNS, rows=_rows(ring), notes=notes)
 
 
 @keys.command("destroy")

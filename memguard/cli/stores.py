@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
@@ -16,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memguard import registry
-from memguard.cli.exits import CLEAN, FINDINGS
-from memguard.cli.output import Report
+from memguard.cli.exits import place_of
+from memguard.cli.place import beside
 from memguard.cli.session import Session
-from memguard.errors import ConfigError, UnsupportedError
+from memguard.errors import ConfigError, MemguardError, UnsupportedError
 from memguard.record import did_you_mean
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def load_attribute(spec: str) -> Any:
             f"{module} cannot be imported ({type(error).__name__})",
             code="MG152",
             where=spec,
+            why=_reason(error),
             do="Run it from the folder that holds the module, in the environment of the program.",
         ) from error
     for name in path.split("."):
@@ -140,6 +142,30 @@ def load_attribute(spec: str) -> Any:
                 do=did_you_mean(name, names),
             ) from None
     return found
+
+
+def _reason(error: Exception) -> str:
+    """Why an import failed. Only texts that cannot hold memory content are repeated: ours, and a missing name's."""
+    if isinstance(error, (MemguardError, ImportError)):
+        return f"It says: {str(error).rstrip('.')}."
+    return f"It was raised at {place_of(error)}."
+
+
+def check_open(handle: Handle, kind: StoreKind) -> None:
+    """Refuse an object whose connection was closed when its module had run.
+
+    Raises:
+        ConfigError: MG158.
+    """
+    try:
+        kind.path(handle.inner)
+    except sqlite3.ProgrammingError as error:
+        raise ConfigError(
+            f"the connection of {handle.label} is closed",
+            code="MG158",
+            why="Its module closed it at its end, as a with block does.",
+            do="Build the graph outside of the with block, or give the name of a [stores.NAME] table.",
+        ) from error
 
 
 def handles(spec: str) -> list[Handle]:
@@ -165,22 +191,33 @@ def handles(spec: str) -> list[Handle]:
     return result
 
 
-def configured(mg: MemGuard, name: str) -> tuple[StoreKind, str]:
-    """Kind and URI of ``[stores.NAME]``.
+def table_wanted(session: Session) -> str:
+    """What to do where a [stores.NAME] table is missing: the file that needs it, and its seal."""
+    from memguard.config import load
+
+    file = load(session.target()).file
+    return (
+        f"Add a [stores.NAME] table to {file or 'memguard.toml'}, such as kind = "
+        '"langgraph-sqlite-saver" and uri = "sqlite:agent.db", '
+        "then renew the seal: memguard config seal --apply"
+    )
+
+
+def configured(session: Session, name: str) -> tuple[StoreKind, str]:
+    """Kind and URI of ``[stores.NAME]``; a relative path of the URI is made absolute, so that errors show it whole.
 
     Raises:
         ConfigError: MG150, no such table; MG105, no such kind.
     """
-    stores = mg.config.stores
+    from memguard.config import load
+
+    stores = load(session.target()).config.stores
     if name not in stores:
+        near = f"{did_you_mean(name, stores)} " if stores else ""
         raise ConfigError(
-            f"the configuration has no [stores.{name}]",
-            code="MG150",
-            do=did_you_mean(name, stores)
-            if stores
-            else 'Add a [stores.NAME] table with kind = "langgraph-sqlite-saver" and uri = "sqlite:agent.db".',
+            f"the configuration has no [stores.{name}]", code="MG150", do=near + table_wanted(session)
         )
-    return registry.kinds.get(stores[name].kind), stores[name].uri
+    return registry.kinds.get(stores[name].kind), beside(stores[name].uri, Path.cwd())
 
 
 @contextmanager
@@ -204,58 +241,11 @@ def opened(session: Session, mg: MemGuard, spec: str) -> Iterator[Any]:
             raise ConfigError(
                 f"{spec} has more than one guarded store", code="MG150", do=f"Name one: {choices}."
             )
+        kind = kind_of(guarded[0].inner)
+        if kind is not None:
+            check_open(guarded[0], kind)
         yield guarded[0].guarded
         return
-    kind, uri = configured(mg, spec)
+    kind, uri = configured(session, spec)
     with kind.open(uri) as inner:
         yield mg.guard(inner, name=spec)
-
-
-@dataclass
-class Plans:
-    """What one verb planned or did on several stores."""
-
-    plans: list[Any]
-
-    def report(self, command: str, applied: bool, notes: list[str]) -> Report:
-        """Actions and refusals as rows; refusals are findings."""
-        rows = []
-        for plan in self.plans:
-            rows += [{"store": plan.store, **action} for action in plan.actions]
-            rows += [
-                {"store": plan.store, **line, "action": f"REFUSED: {line['action']}"} for line in plan.refused
-            ]
-        refused = sum(len(plan.refused) for plan in self.plans)
-        facts: dict[str, Any] = {
-            "stores": [plan.store for plan in self.plans],
-            "applied": applied,
-            "contexts": sum(len(plan.actions) for plan in self.plans),
-            "records": sum(int(a.get("records", 0)) for plan in self.plans for a in plan.actions),
-            "refused": refused,
-        }
-        return Report(
-            command,
-            code=FINDINGS if refused else CLEAN,
-            reason=f"{refused} contexts cannot be helped this way" if refused else "",
-            facts=facts,
-            columns=("store", "context", "records", "action"),
-            rows=rows,
-            notes=notes if rows else ["nothing to do"],
-        )
-
-
-def accepted(session: Session, specs: tuple[str, ...], reason: str, apply: bool) -> Plans:
-    """Accept what each store holds.
-
-    Raises:
-        ConfigError: no store is named and none is configured.
-    """
-    plans = []
-    with session.guard() as mg:
-        names = specs or tuple(mg.config.stores)
-        if not names:
-            raise ConfigError("no store is named", code="MG150", do="Name one, or add a [stores.NAME] table.")
-        for name in names:
-            with opened(session, mg, name) as target:
-                plans.append(mg.accept(target, reason=reason, apply=apply))
-    return Plans(plans)

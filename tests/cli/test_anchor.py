@@ -117,3 +117,47 @@ def test_recover_is_refused_while_the_anchor_holds(project, run) -> None:
     assert result.exit_code == 2
     assert "MG154" in result.stderr
     assert project.state() == before
+
+
+def test_recover_resolves_its_stores_before_it_touches_the_anchor(project, run, place) -> None:
+    """Without a [stores.NAME] table, or with one that opens nothing, plan and act fail alike and change nothing."""
+    shutil.rmtree(project.anchor)
+    toml = project.home / "memguard.toml"
+    whole = toml.read_text()
+    for change, code in (
+        (whole.partition("[stores.checkpoints]")[0], "MG150"),
+        (whole.replace("sqlite:agent.db", "sqlite:away.db"), "MG151"),
+    ):
+        toml.write_text(change)
+        assert run("config", "seal", "--apply").exit_code == 0
+        for apply in ([], ["--apply"]):
+            result = run("anchor", "recover", "--reason", "the disk died", *apply)
+            assert result.exit_code == 2
+            assert code in result.stderr
+            assert not project.anchor.exists()
+    toml.write_text(whole)
+    run("config", "seal", "--apply")
+    for store in ("app:graph", "checkpoint"):
+        result = run("anchor", "recover", store, "--reason", "the disk died", "--apply")
+        assert result.exit_code == 2
+        assert "MG150" in result.stderr
+        assert not project.anchor.exists()
+    assert run("anchor", "recover", "--reason", "the disk died", "--apply").exit_code == 0
+    assert run("audit", "checkpoints").exit_code == 0
+
+
+def test_accept_says_plainly_that_it_deletes(project, run) -> None:
+    newest = project.newest()
+    project.edit(
+        "UPDATE checkpoints SET checkpoint = CAST(checkpoint || x'00' AS BLOB) WHERE checkpoint_id = ?",
+        newest,
+    )
+    before = project.state()
+    plan = run("anchor", "accept", "checkpoints", "--reason", "as it is")
+    assert plan.exit_code == 0, plan.stderr
+    assert "DELETES 1 row that was changed; copy the database first" in plan.stdout
+    assert project.state() == before
+    done = run("anchor", "accept", "checkpoints", "--reason", "as it is", "--apply")
+    assert "deleted 1 row that was changed" in done.stdout
+    assert project.newest() != newest, "the plan was true"
+    assert "DELETES" in " ".join(run("anchor", "accept", "--help").stdout.split())

@@ -80,6 +80,7 @@ def test_a_database_that_is_not_there_is_not_made(project, run) -> None:
     result = run("audit", "checkpoints")
     assert result.exit_code == 2
     assert "MG151" in result.stderr
+    assert f"[{project.database}]" in result.stderr, "the path that was tried, whole"
     assert not project.database.exists()
 
 
@@ -95,7 +96,7 @@ def test_a_store_that_is_no_database_cannot_be_told(project, run) -> None:
 def test_without_the_key_nobody_can_tell(project, run) -> None:
     project.key.rename(project.key.with_suffix(".away"))
     result = run("audit", "checkpoints")
-    assert result.exit_code == 2
+    assert result.exit_code == 3
     assert "MG108" in result.stderr
 
 
@@ -166,6 +167,9 @@ def test_repair_says_what_it_cannot_do(project, run) -> None:
     result = run("repair", "checkpoints", "--apply")
     assert result.exit_code == 1
     assert "REFUSED" in result.stdout
+    plan = run("repair", "checkpoints")
+    assert "--apply" not in plan.stdout, "nothing can be applied"
+    assert "nothing to apply" in plan.stdout
     assert run("audit", "checkpoints").exit_code == 1
 
 
@@ -191,7 +195,7 @@ def test_the_codes_as_a_process_ends_with_them(project, process) -> None:
     project.edit(EDITS["content"], project.newest())
     done = process("audit", "checkpoints")
     assert (done.returncode, "MG401" in done.stdout) == (1, True)
-    assert process("audit", "checkpoints", MEMGUARD_KEY_FILE="nowhere.json").returncode == 2
+    assert process("audit", "checkpoints", MEMGUARD_KEY_FILE="nowhere.json").returncode == 3
     project.anchor.rename(project.anchor.with_name("away"))
     done = process("audit", "checkpoints")
     assert (done.returncode, done.stdout) == (3, "")

@@ -86,3 +86,34 @@ def test_a_flag_outranks_the_environment(run, file, place, data, monkeypatch) ->
         ("config", "validate", "--config", str(other)),
     ):
         assert data(run(*arguments, "--format", "json"))["preset"] == "observe"
+
+
+def test_a_syntax_error_is_called_one(run, place) -> None:
+    (place / "memguard.toml").write_text('schema = 1\npreset = "strict\n')
+    result = run("config", "validate")
+    assert result.exit_code == 2
+    assert "syntax error" in result.stderr
+    assert "line 2" in result.stderr
+    missing = run("config", "validate", "nowhere.toml")
+    assert "syntax" not in missing.stderr
+
+
+def test_validate_says_whether_the_seal_holds(run, place, data) -> None:
+    assert run("init").exit_code == 0
+    assert data(run("config", "validate", "--format", "json"))["seal"] == "holds"
+    with (place / ".memguard" / "memguard.toml").open("a") as file:
+        file.write("# mine\n")
+    result = run("config", "validate")
+    assert result.exit_code == 0
+    assert "memguard config seal --apply" in result.stdout
+    run("config", "seal", "--apply")
+    assert data(run("config", "validate", "--format", "json"))["seal"] == "holds"
+
+
+def test_a_missing_table_names_the_file_and_the_seal(run, place) -> None:
+    assert run("init").exit_code == 0
+    result = run("audit", "checkpoints")
+    assert result.exit_code == 2
+    assert "MG150" in result.stderr
+    assert str(place / ".memguard" / "memguard.toml") in result.stderr
+    assert "memguard config seal --apply" in result.stderr

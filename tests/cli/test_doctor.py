@@ -197,3 +197,41 @@ def test_a_shadowing_distribution(monkeypatch) -> None:
     (found,) = checks.shadowing()
     assert (found.result, found.code) == ("WARN", "MG161")
     assert "other" in found.detail
+
+
+CLOSED = """
+from langgraph.checkpoint.sqlite import SqliteSaver
+from app import build
+from memguard import guard
+
+with SqliteSaver.from_conn_string("agent.db") as bare:
+    graph = build(guard(bare, name="checkpoints"))
+"""
+
+
+def test_a_program_whose_connection_is_closed_is_told_so(project, process, place) -> None:
+    (place / "closed.py").write_text(CLOSED)
+    audit = process("audit", "closed:graph")
+    assert audit.returncode == 2, audit.stderr
+    doctor = process("doctor", "closed:graph")
+    assert doctor.returncode == 1, doctor.stderr
+    for said in (audit.stderr, doctor.stdout):
+        assert "MG158" in said
+        assert "outside of the with block" in said
+        assert "[stores.NAME]" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("import nosuchmodule", "No module named 'nosuchmodule'"),
+        ("raise RuntimeError('the memory of alice')", "broken.py:1"),
+        ("from memguard import MemGuard; MemGuard.open('nowhere')", "MG102"),
+    ],
+)
+def test_why_a_program_cannot_be_imported(project, process, place, text, says) -> None:
+    (place / "broken.py").write_text(text + "\n")
+    for verb in ("audit", "doctor"):
+        done = process(verb, "broken:graph")
+        assert says in done.stdout + done.stderr
+        assert "alice" not in done.stdout + done.stderr

@@ -22,6 +22,7 @@ def _caused(error: errors.MemguardError, cause: BaseException) -> errors.Memguar
 
 TABLE = [
     (errors.ConfigError("x"), 2),
+    (errors.ConfigError("no key file", code="MG108"), 3),
     (errors.AlreadyGuardedError("x"), 2),
     (errors.UnsupportedError("x"), 2),
     (errors.IntegrityError("x"), 1),
@@ -121,7 +122,10 @@ def test_interrupted(run, monkeypatch) -> None:
         (("audit",), 2, "Missing argument"),
         (("explain", "-o", "x.pdf"), 2, "suffix"),
         (("audit", "checkpoints"), 2, "MG102"),
-        (("keys", "list"), 2, "MG108"),
+        (("keys", "list"), 3, "MG108"),
+        (("init", "-q"), 2, "It goes before the command: memguard -q init"),
+        (("keys", "list", "--verbose"), 2, "memguard --verbose keys list"),
+        (("-q", "explain", "T1"), 0, ""),
     ],
 )
 def test_real_processes(arguments, code, says, process) -> None:

@@ -49,6 +49,7 @@ def test_init_never_overwrites(run, place) -> None:
     again = run("init")
     assert again.exit_code == 2
     assert "MG103" in again.stderr
+    assert "memguard init --home DIR" in again.stderr
     assert {p: p.read_bytes() for p in place.rglob("*") if p.is_file()} == files
 
 

@@ -92,3 +92,12 @@ def test_an_environment_ring_is_listed_and_not_changed(run, monkeypatch) -> None
         assert secret not in result.output
         if verb != "list":
             assert result.exit_code == 2
+
+
+def test_rotating_the_default_ring_says_whose_it_is(run, ring) -> None:
+    run("keys", "new")
+    assert "all projects" in run("keys", "rotate").stdout
+    run("keys", "new", "--keys", ring)
+    own = run("keys", "rotate", "--keys", ring).stdout
+    assert "all projects" not in own
+    assert "every home whose keys are" in own
