@@ -8,6 +8,7 @@ compare every part with what the code says now; after a change of the code run
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import sys
@@ -38,6 +39,10 @@ def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Com
 
 def help_of(command: click.Command, path: str) -> str:
     """What ``--help`` prints, at a width of 100 whatever terminal this runs in."""
+    # A command keeps the help option that its first caller made, and one that was called without its root has
+    # only --help: a copy that has none yet prints what the program does, whatever ran in this process before.
+    command = copy.copy(command)
+    command._help_option = None
     context = click.Context(command, info_name=path, max_content_width=100, terminal_width=100)
     context.help_option_names = ["-h", "--help"]
     return "\n".join(line.rstrip() for line in command.get_help(context).splitlines())

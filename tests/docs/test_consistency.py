@@ -56,6 +56,20 @@ def test_the_published_result_is_recounted_and_of_the_versions_that_are_measured
         assert stated == {n: known[n]["version"] for n in stated}, "measure again, then refresh the pages"
 
 
+def test_the_help_does_not_depend_on_what_ran_before() -> None:
+    """A command called without its root, as a test may do, remembers a help option without -h."""
+    from click.testing import CliRunner
+
+    from memguard.bench.cli import bench
+
+    before = REFRESH["helps"]()
+    for command in (bench, *bench.commands.values()):
+        command._help_option = None
+        assert CliRunner().invoke(command, ["--help"]).exit_code == 0
+    assert REFRESH["helps"]() == before
+    assert before.count("-h, --help") == before.count("## memguard")
+
+
 def test_the_shown_help_is_what_the_command_prints() -> None:
     """The generator must not have its own idea of the help: compare with the installed program."""
     shown = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
