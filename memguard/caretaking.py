@@ -64,6 +64,7 @@ class Caretaker:
                 examined = examine(context, (e.claim for e in existing))
                 if self._custody.anchored:
                     found += findings(context, examined, _live(entries.get(name, ())))
+                    found += self._end_of_history(context, entries.get(name, []))
                 else:
                     found += [Finding.of(error, claim.record) for claim, error in examined.bad]
             except IntegrityError as error:
@@ -98,6 +99,13 @@ class Caretaker:
                 what = f"the history breaks at operation {entries[broken].generation}"
                 found.append(Finding("state", f"{self._store} {name}", what, "MG430"))
         return by_context
+
+    def _end_of_history(self, context: Context, entries: Sequence[LedgerEntry]) -> list[Finding]:
+        """That the history goes up to the head: a chain alone does not miss its own end."""
+        if not context.head.generation or (entries and entries[-1].chain == context.head.chain):
+            return []
+        what = "the history in state.db ends before the head of its context"
+        return [Finding("state", f"{self._store} {context.id}", what, "MG430")]
 
     # -- adopt -------------------------------------------------------------------------------
 

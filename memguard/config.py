@@ -73,6 +73,8 @@ class Layer:
     text: str = field(default="", repr=False)
     #: Path of the table within the file, ``("tool", "memguard")`` for pyproject.
     under: tuple[str, ...] = ()
+    #: The file's bytes, as they were read: the only ones that a seal may be compared with.
+    content: bytes = field(default=b"", repr=False)
 
     def line(self, path: Sequence[str]) -> int | None:
         """The line of a value, or of the table it belongs in."""
@@ -95,6 +97,8 @@ class Loaded:
     #: MEMGUARD_STATE. None where there is none.
     file: Path | None = None
     home: Path | None = None
+    #: The bytes of ``file``.
+    content: bytes = field(default=b"", repr=False)
 
 
 def load(
@@ -117,16 +121,18 @@ def load(
     if main is not None:
         path = Path(main).expanduser()
         files = [path / FILE if path.is_dir() else path]
-        layers.append(_read(files[0]))
+        read = [_read(files[0])]
+        layers += read
     else:
         files = discover(here)
-        layers += [layer for layer in map(_read, files) if layer.values]
+        read = [_read(path) for path in files]
+        layers += [layer for layer in read if layer.values]
     config, origins = build(layers)
     first = files[0] if files else None
     home = first.parent if first is not None and first.name == FILE else None
     if target is None and env.get("MEMGUARD_STATE"):
         home = Path(env["MEMGUARD_STATE"]).expanduser()
-    return Loaded(config, origins, first, home)
+    return Loaded(config, origins, first, home, read[0].content if read else b"")
 
 
 def discover(cwd: Path) -> list[Path]:
@@ -241,8 +247,8 @@ def _read(path: Path) -> Layer:
         raise ConfigError(f"this is not TOML: {error}", code="MG102", where=str(path)) from None
     if path.name == "pyproject.toml":
         table = values.get("tool", {}).get("memguard", {})
-        return Layer(path.name, table if isinstance(table, Mapping) else {}, text, ("tool", "memguard"))
-    return Layer(str(path), values, text)
+        return Layer(path.name, table if isinstance(table, Mapping) else {}, text, ("tool", "memguard"), data)
+    return Layer(str(path), values, text, content=data)
 
 
 def _environment(env: Mapping[str, str]) -> list[Layer]:

@@ -39,7 +39,7 @@ from memguard.labels import Label, label_of
 from memguard.ledger.sqlite import SqliteLedger
 from memguard.pipeline import Outcome, Pipeline, Seat, assemble
 from memguard.ports import Anchor, KeyRing
-from memguard.record import Record, Source, Trust, text_of
+from memguard.record import MAX_ID, Record, Source, Trust, text_of
 from memguard.runtime import run
 from memguard.settings import Mode
 from memguard.slot import FileSlot, MemorySlot
@@ -72,8 +72,6 @@ class MemGuard:
         self._scrubbers: list[Scrubber] = []
         self._mutex = threading.Lock()
         self._ledger = SqliteLedger(home / STATE)
-        #: Labels of messages that differ from what their kind says.
-        self.labels = LabelBook(home / STATE, keys)
         self._log = AnchorLog(
             anchor,
             keys,
@@ -82,6 +80,8 @@ class MemGuard:
             settle=self._ledger.sync,
             compacted=lambda before, after: self.events.emit(AnchorCompacted(anchor.uri, before, after)),
         )
+        #: Labels of messages that differ from what their kind says.
+        self.labels = LabelBook(home / STATE, keys, self._log)
         self._write = _chain(config, Stage.WRITE)
         self._read = _chain(config, Stage.READ)
         self._rules: Pipeline | None = None
@@ -173,7 +173,8 @@ class MemGuard:
         ring = open_keys(_known(registry.keys, _beside(settings.keys, folder)))
         log = open_anchor(_known(registry.anchors, _beside(settings.anchor, folder)))
         try:
-            _check_seal(folder, ring)
+            if found.file is not None and found.file.name == CONFIG:
+                _check_seal(folder, found.content, ring)
         except TamperedError:
             AnchorLog(log, ring).close()  # another key is not tampering: the log says whose records it holds
             raise
@@ -378,7 +379,8 @@ class MemGuard:
         noted = self.labels.find(str(getattr(item, "id", "") or ""), digest_of(text_of(item.content)))
         if noted is not None:
             return noted
-        source = Source(kind, str(getattr(item, "name", "") or "")[:100] if kind == "tool" else "")
+        name = str(getattr(item, "name", "") or "") if kind == "tool" else ""
+        source = Source(kind, name if name.isprintable() and len(name) <= MAX_ID else "")
         trust = run(self._write.run(Record("", source=source), self._guard_context)).decision.trust
         return Label(source, trust or Trust.UNKNOWN)
 
@@ -417,6 +419,8 @@ class MemGuard:
             )
         handle, caretaker = self._caretaker(target)
         plan: Plan = handle.run(caretaker.accept(reason, apply))
+        if apply:
+            self.labels.write_off()
         return plan
 
     def _caretaker(self, target: object) -> tuple[Handle, Caretaker]:
@@ -551,13 +555,16 @@ def _seal_anew(folder: Path, text: bytes, keys: KeyRing) -> None:
         fresh.replace(folder / SEAL)
 
 
-def _check_seal(folder: Path, keys: KeyRing) -> None:
-    """memguard.toml is authenticated under a key of the ring, where a seal stands beside it."""
+def _check_seal(folder: Path, text: bytes, keys: KeyRing) -> None:
+    """The bytes that were read as memguard.toml are authenticated under a key of the ring.
+
+    Raises:
+        TamperedError: they are not, or no seal stands beside the file: whoever could remove it could edit it.
+    """
     try:
         sealed = (folder / SEAL).read_bytes()
-        text = (folder / CONFIG).read_bytes()
     except FileNotFoundError:
-        return
+        sealed = b""
     for kid in reversed(keys.ids):
         try:
             unseal(text, sealed, keys.subkey("config", kid))

@@ -2,8 +2,9 @@
 
 A checkpoint's messages get their kind from their type. What differs from that is bound in the
 checkpoint that brought the message first, and noted here so that it is found for a message served much
-later. The table is in the guard's home, which a store's adversary may hold: every row is tagged, a row
-without a good tag is an error and never a label, and rows are only ever added.
+later. The table is in the guard's home, which a store's adversary may hold, and a label that is missing
+would raise trust: so rows are numbered, every row is tagged with its number, and how many there are is a
+head in the anchor's log. Rows are only ever added.
 """
 
 from __future__ import annotations
@@ -13,20 +14,28 @@ import hmac
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from memguard.errors import TamperedError
+from memguard.anchorlog import AnchorLog
+from memguard.anchors.locks import lock_of
+from memguard.errors import IntegrityError, RollbackError, TamperedError
 from memguard.integrity.canonical import canonical_json, frame
+from memguard.integrity.head import Head
+from memguard.integrity.logview import HeadRecord
 from memguard.labels import Label
 from memguard.ports import KeyRing
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS message_labels (
-    store TEXT NOT NULL, thread TEXT NOT NULL, message TEXT NOT NULL, digest TEXT NOT NULL,
-    label TEXT NOT NULL, kid TEXT NOT NULL, tag TEXT NOT NULL,
-    PRIMARY KEY (store, thread, message, digest))"""
-_FIND = "SELECT store, thread, message, digest, label, kid, tag FROM message_labels WHERE message = ? AND digest = ?"
+    seq INTEGER PRIMARY KEY, store TEXT NOT NULL, thread TEXT NOT NULL, message TEXT NOT NULL, digest TEXT NOT NULL,
+    label TEXT NOT NULL, kid TEXT NOT NULL, tag TEXT NOT NULL, UNIQUE (store, thread, message, digest))"""
+_ROWS = "SELECT seq, store, thread, message, digest, label, kid, tag FROM message_labels"
+_FIND = f"{_ROWS} WHERE message = ? AND digest = ?"
+_INSERT = "INSERT INTO message_labels VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+#: The store name and context of the table's head in the log; no store of a user can be called so.
+PLACE = ("@labels", "labels")
 
 
 def digest_of(text: str) -> str:
@@ -35,59 +44,157 @@ def digest_of(text: str) -> str:
 
 
 class LabelBook:
-    """The table in ``home/state.db``. Threads may share it."""
+    """The table in ``home/state.db``. Threads and processes may share it."""
 
-    def __init__(self, path: Path, keys: KeyRing) -> None:
-        self._keys, self._mutex = keys, threading.Lock()
+    def __init__(self, path: Path, keys: KeyRing, log: AnchorLog) -> None:
+        self._keys, self._log, self._mutex = keys, log, threading.Lock()
+        self._path = path
         self._conn = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
         self._conn.execute("PRAGMA journal_mode=WAL")
         # Only labels that lower trust stand here: losing one to a power cut would raise it.
         self._conn.execute("PRAGMA synchronous=FULL")
         self._conn.execute(_SCHEMA)
+        self._checked: tuple[object, int] = (None, 0)
 
     def add(self, store: str, thread: str, labels: Iterable[tuple[str, str, Label]]) -> None:
-        """Note (message id, digest, label); what is noted already stays: the first write counts."""
-        rows = []
-        for message, digest, label in labels:
-            text = canonical_json(label.as_dict()).decode()
-            place = (store, thread, message, digest, text)
-            rows.append((*place, self._keys.current, self._tag(place, self._keys.current)))
+        """Note (message id, digest, label); what is noted already stays: the first write counts.
+
+        Raises:
+            IntegrityError: rows are missing or changed, or the anchor failed.
+        """
+        folder = self._path.parent / "locks"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        lock = lock_of(str(folder / "@labels.lock"), create=True)
         with self._mutex:
-            self._conn.execute("BEGIN IMMEDIATE")
+            lock.acquire(self)
             try:
-                self._conn.executemany(
-                    "INSERT OR IGNORE INTO message_labels VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+                self._sound()
+                last = self._insert(
+                    [(store, thread, m, d, canonical_json(lb.as_dict()).decode()) for m, d, lb in labels]
                 )
+                if last is not None:
+                    self._count(last)
             finally:
-                self._conn.execute("COMMIT")
+                lock.release()
+
+    def _insert(self, places: list[tuple[str, ...]]) -> int | None:
+        """Add what is not there yet; the number of the last row, None if nothing was new."""
+        last = None
+        self._conn.execute("BEGIN IMMEDIATE")
+        try:
+            (highest,) = self._conn.execute("SELECT coalesce(max(seq), 0) FROM message_labels").fetchone()
+            for place in places:
+                known = "SELECT 1 FROM message_labels WHERE store = ? AND thread = ? AND message = ? AND digest = ?"
+                if self._conn.execute(known, place[:4]).fetchone():
+                    continue
+                highest += 1
+                last = highest
+                kid = self._keys.current
+                self._conn.execute(_INSERT, (last, *place, kid, self._tag((last, *place), kid)))
+                kept = self._conn.execute(f"{_ROWS} WHERE seq = ?", (last,)).fetchone()
+                if (
+                    kept is None or kept[1:6] != place
+                ):  # a trigger in between: no label is better noted by nobody
+                    raise _lost(1)
+        except BaseException:
+            self._conn.execute("ROLLBACK")
+            raise
+        self._conn.execute("COMMIT")
+        return last
+
+    def _count(self, last: int) -> None:
+        """Have the anchor count the rows, durably. Rows beyond its number do no harm: they lower trust."""
+        known = self._log.head(PLACE)
+        before = known[1].generation if known else 0
+        head = Head(PLACE[1], generation=last, cells=last)
+        record = HeadRecord(PLACE[0], "label", time.time(), self._keys.current, head, None)
+        self._log.write([record], sync=True, expect=[(PLACE, before)])
+        self._checked = (self._version(), last)
 
     def find(self, message: str, digest: str) -> Label | None:
         """The label of a message; the least trusted where several threads noted one.
 
         Raises:
-            TamperedError: a row was written without the key (case ``state``).
+            IntegrityError: rows were removed or written without the key (case ``state``).
         """
         with self._mutex:
+            self._sound()
             rows = self._conn.execute(_FIND, (message, digest)).fetchall()
-        found: list[Label] = []
-        for *place, kid, tag in rows:
-            if not hmac.compare_digest(self._tag(tuple(place), kid), str(tag)):
-                raise TamperedError(
-                    "a label in the guard's own database was changed.",
-                    case="state",
-                    record=f"message {message!r}",
-                    code="MG432",
-                    why="Its tag does not match.",
-                    do="Remove the row from message_labels in state.db; the message then counts as of unknown origin.",
-                )
-            found.append(Label.from_dict(json.loads(place[4])))
+        found = [Label.from_dict(json.loads(self._checked_row(row)[5])) for row in rows]
         return min(found, key=lambda label: label.trust) if found else None
+
+    def _version(self) -> object:
+        return self._conn.execute("PRAGMA data_version").fetchone()[0]
+
+    def _sound(self) -> None:
+        """That every counted row is there with its tag; again whenever another connection changed the file."""
+        self._log.refresh()
+        known = self._log.head(PLACE)
+        count, version = known[1].generation if known else 0, self._version()
+        if self._checked == (version, count):
+            return
+        rows = self._conn.execute(f"{_ROWS} WHERE seq <= ? ORDER BY seq", (count,)).fetchall()
+        for row in rows:
+            self._checked_row(row)
+        if [row[0] for row in rows] != list(range(1, count + 1)):
+            raise _lost(count - len(rows))
+        self._checked = (version, count)
+
+    def _checked_row(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        *place, kid, tag = row
+        if not hmac.compare_digest(self._tag(tuple(place), str(kid)), str(tag)):
+            raise TamperedError(
+                "a label in the guard's own database was changed.",
+                case="state",
+                record=f"row {place[0]} of message_labels",
+                code="MG432",
+                why="Its tag does not match.",
+                do="Restore state.db; or memguard anchor accept STORE --reason TEXT --apply writes it off.",
+            )
+        return row
 
     def _tag(self, place: tuple[Any, ...], kid: str) -> str:
         message = frame(b"memguard/label/1", *(str(part).encode("utf-8", "surrogatepass") for part in place))
         return hmac.digest(self._keys.subkey("label", kid), message, "sha256")[:16].hex()
 
+    def write_off(self) -> int:
+        """An operator gives up on what is lost: a row that labels nothing takes each lost one's place.
+
+        Returns:
+            How many were written off.
+        """
+        with self._mutex:
+            try:
+                self._sound()
+                return 0
+            except IntegrityError:
+                pass
+            known = self._log.head(PLACE)
+            good = []
+            for row in self._conn.execute(_ROWS).fetchall():
+                try:
+                    good.append(self._checked_row(row)[0])
+                except IntegrityError:
+                    self._conn.execute("DELETE FROM message_labels WHERE seq = ?", (row[0],))
+            lost = sorted(set(range(1, (known[1].generation if known else 0) + 1)) - set(good))
+            for seq in lost:
+                place = ("", "", f"lost-{seq}", "", canonical_json(Label().as_dict()).decode())
+                kid = self._keys.current
+                self._conn.execute(_INSERT, (seq, *place, kid, self._tag((seq, *place), kid)))
+            return len(lost)
+
     def close(self) -> None:
         """Release the database. Idempotent."""
         with self._mutex:
             self._conn.close()
+
+
+def _lost(missing: int) -> RollbackError:
+    return RollbackError(
+        f"{missing} labels are missing from the guard's own database.",
+        case="state",
+        record="message_labels in state.db",
+        code="MG432",
+        why="The anchor counts them; without them a message would be trusted more than it deserves.",
+        do="Restore state.db; or memguard anchor accept STORE --reason TEXT --apply writes them off.",
+    )

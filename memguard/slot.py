@@ -62,7 +62,7 @@ class FileSlot:
     """A note in a file of its own. Used under the store's lock."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
     def write(self, raw: bytes) -> None:
         """Overwrite the note."""

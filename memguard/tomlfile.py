@@ -116,7 +116,7 @@ def unseal(content: bytes, signature: bytes, key: bytes) -> bytes:
             code="MG431",
             case="state",
             record="memguard.toml",
-            why="Its bytes do not match memguard.toml.sig under this key.",
+            why="Its bytes do not match memguard.toml.sig under this key, or that file is not there.",
             do="Compare it with a copy you trust; if you changed it yourself: memguard config seal --apply",
         )
     return content

@@ -52,6 +52,7 @@ class SqliteCare:
         """See :class:`~memguard.care.CareRows`."""
         thread, namespace = rows.thread_of(context.id)
         with reading(thread, namespace):
+            yield from self._sql.sound()
             checkpoints = yield Call(self._sql._all, _CHECKPOINTS, (thread, namespace))
             writes = yield Call(self._sql._all, _WRITES, (thread, namespace))
         return [
@@ -101,7 +102,8 @@ def _checkpoint(
         mine, own = rows.split_metadata(json.loads(text) if text is not None else {})
     except (ValueError, TypeError, RecursionError, AttributeError):
         return Existing(claim._replace(flaw=undecodable(record)), content, b"", ("checkpoints", rowid, None))
-    label = own.get("label")
+    # What an untagged row says of itself is nobody's word: adoption leaves it out.
+    label = own.get("label") if claim.seal is not None else None
     if claim.seal is None:  # from before the guard, or stripped: what a seal would bind
         before = rows.text_before_seal(mine, label)
         claim = claim._replace(

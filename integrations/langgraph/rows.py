@@ -17,6 +17,7 @@ import functools
 import hashlib
 import json
 import marshal
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
 
 from memguard.errors import IntegrityError, TamperedError
 from memguard.integrations.langgraph.serde import Raw, undecodable
-from memguard.integrity.canonical import canonical_json, canonical_parsed, frame, unframe
+from memguard.integrity.canonical import canonical_json, frame, unframe
 from memguard.integrity.index import MAIN, MEMBER, pack_key
 from memguard.integrity.tag import PREFIX, Seal, digest, parse
 from memguard.integrity.verifier import Claim
@@ -67,12 +68,34 @@ def bound_fields(parent: str | None, kind: str, metadata: Mapping[str, Any], lab
 
 #: What stands after the bytes of a metadata column that the tag of a whole checkpoint binds, but for the seal.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
+_LONE = re.compile("[\ud800-\udfff]")
 _SEAL, _END = b'"seal": "', b'"}}'
 
 
 def metadata_text(metadata: Mapping[str, Any]) -> bytes:
     """A metadata column as the SQLite savers write it: Python's JSON, without what UTF-8 cannot say."""
     return _encode(metadata).encode("utf-8", "ignore")
+
+
+def as_stored(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Metadata as a JSON column gives it back, where that is something else: keys that JSON makes one, or
+    characters that UTF-8 does not have."""
+    if _simple(metadata):
+        return metadata
+    stored: dict[str, Any] = json.loads(metadata_text(metadata))
+    return stored
+
+
+def _simple(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.isascii() or not _LONE.search(value)
+    if isinstance(value, dict):
+        return all(
+            type(k) is str and (k.isascii() or not _LONE.search(k)) and _simple(v) for k, v in value.items()
+        )
+    if isinstance(value, list | tuple):
+        return all(map(_simple, value))
+    return True
 
 
 def text_before_seal(metadata: Mapping[str, Any], label: Any) -> bytes:
@@ -131,8 +154,8 @@ def checkpoint_claim(
                 bound = (
                     _optional(None if parent is None else str(parent)),
                     str(kind).encode("utf-8", "surrogatepass"),
-                    canonical_parsed(rest),
-                    b"null" if label is None else canonical_parsed(label),
+                    canonical_json(rest),
+                    b"null" if label is None else canonical_json(label),
                 )
             except (TypeError, ValueError, RecursionError):
                 seal = None

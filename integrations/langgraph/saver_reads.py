@@ -39,6 +39,8 @@ class Reads(SaverBase):
     def get_tuple(self, config: RunnableConfig) -> Operation[CheckpointTuple | None]:
         """Read, check, then decode one checkpoint."""
         config = self._config(config)
+        if config["configurable"].get("checkpoint_ns", "") is None and self.layout == "whole":
+            return None  # as SQL answers: no namespace equals NULL
         thread, namespace = place_of(config)
         wanted = get_checkpoint_id(config)
         get = self._method("get_tuple")

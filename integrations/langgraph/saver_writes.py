@@ -64,6 +64,8 @@ class Writes(Reads):
             label = {**(label or {}), "types": types}
         full: Any = get_checkpoint_metadata(config, metadata)
         full.pop(rows.FIELD, None)
+        if self.layout == "whole":
+            full = rows.as_stored(full)
         handed: Any
         stored: list[str] = []
         if self.layout == "whole":

@@ -140,6 +140,10 @@ class SqliteScan:
         found = yield Call(self._all, "PRAGMA data_version")
         return found[0][0]
 
+    def sound(self) -> Operation[None]:
+        """That the tables are laid out as LangGraph lays them out."""
+        yield from self._schema.check(self._all, (yield from self.hint()))
+
     def contexts(self, thread: str | None) -> Operation[Sequence[str]]:
         where, values = ("WHERE thread_id = ?", (thread, thread)) if thread is not None else ("", ())
         with reading(thread or "(all)", ""):
@@ -149,7 +153,7 @@ class SqliteScan:
     def rows(self, context: Context) -> Operation[Iterable[Claim]]:
         thread, namespace = rows.thread_of(context.id)
         with reading(thread, namespace):
-            yield from self._schema.check(self._all, (yield from self.hint()))
+            yield from self.sound()
             checkpoints = yield Call(self._all, _CHECKPOINTS, (thread, namespace))
             writes = yield Call(self._all, _WRITES, (thread, namespace))
         return _sqlite_claims(thread, namespace, checkpoints, writes)

@@ -341,5 +341,7 @@ def _dead(own: dict[str, Any], stored: Stored, now: float, refreshing: bool) -> 
         return False
     if stored.expires is None:  # the column cannot be seen: only where reads do not move it
         return not refreshing and bool(own["exp"] + 1 < now)
+    if not refreshing and own["exp"] + 1 < now:
+        return True  # nobody here moves it: what the column says beyond that is not believed
     at = epoch(stored.expires)
     return at is None or at <= now

@@ -138,10 +138,8 @@ class Contexts:
             ForkError: where ``integrity.forks`` is ``refuse``.
         """
         latest = context.head.latest
-        if not latest or group == latest:  # the newest one is put again
-            return
-        if not parent or parent == latest or parent not in context.index.groups:
-            return
+        if not latest or parent == latest or context.index.member(group, MAIN) is not None:
+            return  # the first one, the next one, or one that is put again
         if self.settings.forks == "refuse":
             raise ForkError(
                 "a second history was started from a record that is not the newest.",
