@@ -38,12 +38,12 @@ def commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Com
 
 
 def help_of(command: click.Command, path: str) -> str:
-    """What ``--help`` prints, at a width of 100 whatever terminal this runs in."""
+    """What ``--help`` prints in a terminal of 100 columns or more (click keeps two of them free)."""
     # A command keeps the help option that its first caller made, and one that was called without its root has
     # only --help: a copy that has none yet prints what the program does, whatever ran in this process before.
     command = copy.copy(command)
     command._help_option = None
-    context = click.Context(command, info_name=path, max_content_width=100, terminal_width=100)
+    context = click.Context(command, info_name=path, max_content_width=100, terminal_width=98)
     context.help_option_names = ["-h", "--help"]
     return "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
 
