@@ -185,6 +185,11 @@ class AnchorLog:
                 records.append(self._view.note(item))
         return records
 
+    @property
+    def recorded(self) -> bool:
+        """Whether finished operations go to a ledger."""
+        return self._harvest is not None
+
     def sync(self) -> None:
         """Make durable what was appended without."""
         self._tail = False  # a sync that fails has told its caller: close does not say it again

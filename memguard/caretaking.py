@@ -102,7 +102,11 @@ class Caretaker:
 
     def _end_of_history(self, context: Context, entries: Sequence[LedgerEntry]) -> list[Finding]:
         """That the history goes up to the head: a chain alone does not miss its own end."""
-        if not context.head.generation or (entries and entries[-1].chain == context.head.chain):
+        if (
+            not self._log.recorded
+            or not context.head.generation
+            or (entries and entries[-1].chain == context.head.chain)
+        ):
             return []
         what = "the history in state.db ends before the head of its context"
         return [Finding("state", f"{self._store} {context.id}", what, "MG430")]

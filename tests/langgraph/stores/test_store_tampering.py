@@ -341,7 +341,7 @@ def test_a_view_in_place_of_the_table(scene: Any, restart: bool) -> None:
         store.search(ALICE)
     with pytest.raises(TamperedError, match="a view 'store' stands"):
         store.list_namespaces()
-    assert {finding.case for finding in scene.mg.audit(store).findings} == {"state"}
+    assert {finding.case for finding in scene.mg.audit(store).findings} == {"schema"}
 
 
 def test_a_label_is_inside_the_tag(screened: Any) -> None:
