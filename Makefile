@@ -13,6 +13,7 @@ WORKERS ?= 2
 BIN = $(VENV)/bin
 ENVIRONMENT = $(VENV)/.environment
 STAMP = $(VENV)/.installed
+RESULTS = $(VENV)/bench-integrity.json $(VENV)/bench-overhead.json
 DOCS_STAMP = $(VENV)/.installed-docs
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -39,9 +40,11 @@ $(STAMP): $(ENVIRONMENT) pyproject.toml setup.py
 	@touch $(STAMP)
 
 bench: $(STAMP)
+	@rm -f $(RESULTS)
 	@status=0; \
-	$(BIN)/memguard bench integrity --quick $(ARGS) || status=$$?; \
-	$(BIN)/memguard bench overhead --quick || status=$$?; \
+	$(BIN)/memguard bench integrity --quick -o $(word 1,$(RESULTS)) $(ARGS) || status=$$?; \
+	$(BIN)/memguard bench overhead --quick -o $(word 2,$(RESULTS)) || status=$$?; \
+	echo; $(BIN)/memguard bench summary $(RESULTS) || status=$$?; \
 	exit $$status
 
 test: $(STAMP)

@@ -195,6 +195,26 @@ def verify(path: Path, form: str) -> int:
 
 
 @bench.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+def summary(files: tuple[Path, ...]) -> int:
+    """Print what FILES, results of the two benches, say in five lines; make bench ends with it.
+
+    A file that is not there, because its bench was stopped, is said to have no result.
+    """
+    from memguard.bench.report import short
+
+    found: dict[str, dict[str, Any]] = {}
+    for file in files:
+        document = _result(file) if file.exists() else None
+        if file.exists() and document is None:
+            raise click.UsageError(f"{file} is no result of a bench")
+        if document is not None:
+            found[document["bench"]] = document
+    click.echo("\n".join(short.lines(found.get("integrity"), found.get("overhead"))))
+    return 0
+
+
+@bench.command()
 @click.argument("before", type=click.Path(exists=True, path_type=Path))
 @click.argument("after", type=click.Path(exists=True, path_type=Path))
 def compare(before: Path, after: Path) -> int:
@@ -234,11 +254,19 @@ def differences(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any
 
 
 def _load(path: Path) -> dict[str, Any]:
+    found = _result(path)
+    if found is None or found["bench"] != "integrity":
+        raise click.UsageError(f"{path} is no result of the integrity bench")
+    return found
+
+
+def _result(path: Path) -> dict[str, Any] | None:
+    """The published document in a file or a run's folder; None if it is none."""
     file = path / "result.json" if path.is_dir() else path
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-        if found["schema"] == "memguard.bench/1" and found["bench"] == "integrity":
+        if found["schema"] == "memguard.bench/1" and found["bench"] in ("integrity", "overhead"):
             return dict(found)
     except (OSError, ValueError, KeyError, TypeError):
         pass
-    raise click.UsageError(f"{file} is no result of the integrity bench")
+    return None

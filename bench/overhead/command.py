@@ -20,7 +20,7 @@ _SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table"}
 
 
 @click.command("overhead")
-@click.option("--quick", is_flag=True, help="Fewer repetitions and shorter histories: well under a minute.")
+@click.option("--quick", is_flag=True, help="Fewer sizes and repetitions, shorter histories: half a minute.")
 @click.option(
     "--sut", "suts", multiple=True, metavar="NAME", help="A guarded system. Repeatable; several may follow."
 )

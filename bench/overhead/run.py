@@ -60,19 +60,23 @@ class Plan:
 
     @classmethod
     def quick(cls) -> Plan:
-        """Enough for a first impression in well under a minute; targets printed against it are indicative."""
+        """Enough for a first impression in half a minute; targets printed against it are indicative.
+
+        What takes long is left to the full plan: large states with guards on or in lag mode, long lists of them,
+        and stores of ten thousand items, so these rows carry no target here.
+        """
         return cls(
             settings=tuple(
-                (mode, guards, tuple(SIZES) if guards == "off" else ("1 msg", "50 msg"))
+                (mode, guards, tuple(SIZES) if (mode, guards) == ("strict", "off") else ("1 msg",))
                 for mode, guards in _SETTINGS
             ),
-            list_sizes=("1 msg", "50 msg"),
+            list_sizes=("1 msg",),
             n=30,
             n_slow=4,
-            items=10_000,
-            verify_rows=(("1 msg", 3_000), ("50 msg", 400)),
+            items=2_000,
+            verify_rows=(("1 msg", 2_000), ("50 msg", 200)),
             memory_rows=2_000,
-            history=(100, 1_500),
+            history=(100, 1_000),
         )
 
 
