@@ -181,3 +181,32 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "site" / "index.html").exists()
+
+
+def test_the_pages_say_where_a_configuration_is_looked_for(tmp_path: Path) -> None:
+    """Every place that is looked at is on the page, and a folder above is none."""
+    from memguard.config import discover
+
+    below = tmp_path / "project" / "below"
+    below.mkdir(parents=True)
+    (tmp_path / "project" / "memguard.toml").write_text("")
+    assert tmp_path not in [parent for path in discover(below) for parent in path.parents]
+    page = (ROOT / "docs" / "integrations" / "langgraph.md").read_text(encoding="utf-8")
+    for place in ("./memguard.toml", "./.memguard/memguard.toml", "./pyproject.toml", "user file"):
+        assert place in page
+    assert "upwards" not in page
+
+
+def test_every_install_of_ours_has_the_one_from_a_clone_before_it() -> None:
+    """As long as no index has the distribution, the line that works stands first."""
+    for page in (
+        ROOT / "README.md",
+        ROOT / "docs" / "quickstart.md",
+        ROOT / "docs" / "integrations" / "langgraph.md",
+    ):
+        lines = page.read_text(encoding="utf-8").splitlines()
+        published = [
+            n for n, line in enumerate(lines) if line.startswith("$ pip install 'memguard-middleware")
+        ]
+        assert published, name(page)
+        assert all(lines[n - 1].startswith("$ pip install '.[langgraph]'") for n in published), name(page)

@@ -100,3 +100,22 @@ def test_the_guard_refuses_what_was_stripped(tmp_path: Path) -> None:
         with pytest.raises(IntegrityError):
             mg.guard(saver, name="checkpoints").get_tuple(THREAD)
         mg.close()
+
+
+def test_coming_back_takes_a_new_name(tmp_path: Path) -> None:
+    """Under the old name there are heads: adopting is refused there, and works under another."""
+    path = tmp_path / "agent.db"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        mg = make(tmp_path)
+        build(mg.guard(saver, name="checkpoints")).invoke({"amount": 7}, THREAD)
+        mg.close()
+    strip(path, "SqliteSaver")
+    with SqliteSaver.from_conn_string(str(path)) as saver, MemGuard.open(tmp_path / "home") as mg:
+        old = mg.adopt(mg.guard(saver, name="checkpoints"), apply=True)
+        assert old.refused
+        assert not old.actions
+    with SqliteSaver.from_conn_string(str(path)) as saver, MemGuard.open(tmp_path / "home") as mg:
+        again = mg.guard(saver, name="checkpoints-2")
+        assert not mg.adopt(again, apply=True).refused
+        assert mg.audit(again).clean
+        assert build(again).invoke(Command(resume="yes"), THREAD) == {"amount": 7, "answer": "yes"}
