@@ -89,6 +89,8 @@ def _for_the_shell(error: errors.MemguardError) -> str:
     """What somebody at the command line does about an error whose text speaks to somebody who writes Python."""
     if error.code == "MG103":
         return " Or make another one: memguard init --home DIR"
+    if error.code == "MG131":
+        return " At the command line: give the name of a [stores.NAME] table, which opens it synchronously"
     if error.code == "MG102" and isinstance(error.__context__, ValueError):
         return " -> It has a syntax error: correct that place, then memguard config validate FILE"
     return ""

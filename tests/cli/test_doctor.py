@@ -235,3 +235,27 @@ def test_why_a_program_cannot_be_imported(project, process, place, text, says) -
         done = process(verb, "broken:graph")
         assert says in done.stdout + done.stderr
         assert "alice" not in done.stdout + done.stderr
+
+
+ASYNC = """
+import asyncio
+from app import build
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from memguard import guard
+
+
+async def main():
+    async with AsyncSqliteSaver.from_conn_string("agent.db") as bare:
+        return build(guard(bare, name="checkpoints"))
+
+
+graph = asyncio.run(main())
+"""
+
+
+def test_an_asynchronous_program_is_audited_by_its_table(project, process, place) -> None:
+    (place / "loops.py").write_text(ASYNC)
+    done = process("audit", "loops:graph")
+    assert done.returncode == 2, done.stderr
+    assert "[stores.NAME]" in done.stderr
+    assert process("doctor", "loops:graph").returncode in (0, 1)
