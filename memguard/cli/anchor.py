@@ -47,8 +47,8 @@ class LogState:
         return state
 
     def stores(self) -> list[str]:
-        """Names of stores that have a head."""
-        return list(dict.fromkeys(store for store, _ in self.heads))
+        """Names of stores that have a head; what begins with @ is the guard's own."""
+        return list(dict.fromkeys(store for store, _ in self.heads if not store.startswith("@")))
 
     def heads_of(self, store: str) -> list[Head]:
         """The heads of one store's contexts."""
@@ -209,8 +209,8 @@ def recover(session: Session, stores: tuple[str, ...], reason: str, apply: bool)
     if not apply:
         facts = {"problem": f"{found.code}: {found.what}", "stores": list(names), "applied": False}
         notes = [
-            "nothing was changed: with --apply the old log is put aside, a new one is begun, and every store that",
-            "listed is accepted as it stands: rows that were changed are DELETED; copy the database first",
+            "nothing was changed: with --apply the old log is put aside, a new one is begun, and every store listed",
+            "above is accepted as it stands: rows that were changed are DELETED; copy the database first",
         ]
         return Report("anchor recover", facts=facts, notes=notes)
     aside = begin_again(session, reason)

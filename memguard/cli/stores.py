@@ -124,7 +124,7 @@ def load_attribute(spec: str) -> Any:
         found: Any = importlib.import_module(module)
     except Exception as error:  # a user's module may raise anything, and its text hold anything
         raise ConfigError(
-            f"{module} cannot be imported ({type(error).__name__})",
+            f"{module} cannot be imported ({type(error).__name__}).",
             code="MG152",
             where=spec,
             why=_reason(error),
@@ -161,7 +161,7 @@ def check_open(handle: Handle, kind: StoreKind) -> None:
         kind.path(handle.inner)
     except sqlite3.ProgrammingError as error:
         raise ConfigError(
-            f"the connection of {handle.label} is closed",
+            f"the connection of {handle.label} is closed.",
             code="MG158",
             why="Its module closed it at its end, as a with block does.",
             do="Build the graph outside of the with block, or give the name of a [stores.NAME] table.",
