@@ -8,8 +8,10 @@ read chains of guards.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -32,6 +34,7 @@ from memguard.effects import Lock
 from memguard.errors import AlreadyGuardedError, ConfigError, TamperedError, UnsupportedError
 from memguard.events import Adopted, AnchorCompacted, Bus, StartLine
 from memguard.guard import GuardContext, Stage
+from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord
 from memguard.keys import open_keys
 from memguard.labelbook import LabelBook, digest_of
@@ -133,6 +136,8 @@ class MemGuard:
         text = write_toml(made).encode()
         (folder / CONFIG).write_bytes(text)
         (folder / SEAL).write_bytes(seal(text, ring.subkey("config")))
+        log = AnchorLog(store, ring)
+        note_configuration(log, text)
         return cls(folder, made, ring, store)
 
     @classmethod
@@ -178,7 +183,17 @@ class MemGuard:
         except TamperedError:
             AnchorLog(log, ring).close()  # another key is not tampering: the log says whose records it holds
             raise
-        return cls(folder.absolute(), settings, ring, log)
+        made = cls(folder.absolute(), settings, ring, log)
+        if found.file is not None and found.file.name == CONFIG:
+            try:
+                _check_newest(made._log, found.content)
+                if made._log.head(_CONFIG_PLACE) is not None:
+                    note_configuration(made._log, found.content)  # after a rotation: under the current key
+                made.labels.rekey()
+            except TamperedError:
+                made.close()
+                raise
+        return made
 
     def close(self) -> None:
         """Finish what is pending and let go. Idempotent; never touches a wrapped object."""
@@ -207,7 +222,11 @@ class MemGuard:
         return f"MemGuard({str(self.home)!r}, preset={self.config.preset!r}, anchor={self.anchor.uri!r})"
 
     def _harvest(self, records: Sequence[HeadRecord]) -> None:
-        self._ledger.append([entry_of(r.store, r.head, r.operation, r.delta, r.kid, r.time) for r in records])
+        # Names that begin with @ are the guard's own heads (labels, configuration): they have no history.
+        of_stores = [r for r in records if not r.store.startswith("@")]
+        self._ledger.append(
+            [entry_of(r.store, r.head, r.operation, r.delta, r.kid, r.time) for r in of_stores]
+        )
 
     # -- guarding ----------------------------------------------------------------------------
 
@@ -553,6 +572,35 @@ def _seal_anew(folder: Path, text: bytes, keys: KeyRing) -> None:
     with suppress(OSError):
         fresh.write_bytes(seal(text, keys.subkey("config")))
         fresh.replace(folder / SEAL)
+
+
+#: Store name and context of the configuration's head in the log; its chain is the file's digest.
+_CONFIG_PLACE = ("@config", "config")
+
+
+def note_configuration(log: AnchorLog, text: bytes) -> None:
+    """Have the anchor know the newest memguard.toml, so that an older one with its own good seal is refused."""
+    known = log.head(_CONFIG_PLACE)
+    before = known[1].generation if known else 0
+    digest = hashlib.sha256(text).digest()
+    if known and known[1].chain == digest and known[0] == log.keys.current:
+        return
+    head = Head(_CONFIG_PLACE[1], generation=before + 1, chain=digest)
+    record = HeadRecord(_CONFIG_PLACE[0], "config", time.time(), log.keys.current, head, None)
+    log.write([record], sync=True, expect=[(_CONFIG_PLACE, before)])
+
+
+def _check_newest(log: AnchorLog, text: bytes) -> None:
+    known = log.head(_CONFIG_PLACE)
+    if known is not None and known[1].chain != hashlib.sha256(text).digest():
+        raise TamperedError(
+            "the configuration file is not the newest that was sealed.",
+            case="state",
+            record="memguard.toml",
+            code="MG431",
+            why="The anchor knows another one.",
+            do="Compare it with a copy you trust; if you changed it yourself: memguard config seal --apply",
+        )
 
 
 def _check_seal(folder: Path, text: bytes, keys: KeyRing) -> None:

@@ -157,6 +157,22 @@ class LabelBook:
         message = frame(b"memguard/label/1", *(str(part).encode("utf-8", "surrogatepass") for part in place))
         return hmac.digest(self._keys.subkey("label", kid), message, "sha256")[:16].hex()
 
+    def rekey(self) -> None:
+        """After a rotation: the rows and their head under the current key, so that the old one may go."""
+        known = self._log.head(PLACE)
+        if known is None or known[0] == self._keys.current:
+            return
+        with self._mutex:
+            self._sound()
+            kid = self._keys.current
+            self._conn.execute("BEGIN IMMEDIATE")
+            for seq, *place, _, _ in self._conn.execute(_ROWS).fetchall():
+                update = "UPDATE message_labels SET kid = ?, tag = ? WHERE seq = ?"
+                self._conn.execute(update, (kid, self._tag((seq, *place), kid), seq))
+            self._conn.execute("COMMIT")
+            record = HeadRecord(PLACE[0], "rekey", time.time(), kid, known[1], None)
+            self._log.write([record], sync=True, expect=[(PLACE, known[1].generation)])
+
     def write_off(self) -> int:
         """An operator gives up on what is lost: a row that labels nothing takes each lost one's place.
 

@@ -17,6 +17,7 @@ import hmac
 import os
 from collections.abc import Sequence
 
+from memguard.errors import TamperedError
 from memguard.integrity.canonical import frame, unframe
 from memguard.integrity.logview import Intent
 
@@ -62,7 +63,18 @@ class FileSlot:
     """A note in a file of its own. Used under the store's lock."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+        try:
+            self._fd = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise TamperedError(
+                "the note of a store cannot be opened.",
+                case="state",
+                record=path,
+                code="MG433",
+                why=f"{error.strerror}: it is a link, or not this user's.",
+                do="Remove it while nothing runs; memguard makes a new one.",
+            ) from None
 
     def write(self, raw: bytes) -> None:
         """Overwrite the note."""

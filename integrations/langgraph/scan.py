@@ -64,9 +64,8 @@ class Scan(Protocol):
         ...
 
     def clear(self, context: Context) -> Any:
-        place = rows.thread_of(context.id)
-        where = "WHERE thread_id = ? AND checkpoint_ns = ?"
-        return self.change([(f"DELETE FROM {table} {where}", place) for table in TABLES])  # noqa: S608
+        """Delete the rows of one context; of its whole thread where the saver knows no less."""
+        ...
 
     def abandon(self) -> Any:
         """Roll back what a failed method of the saver left uncommitted."""

@@ -178,7 +178,7 @@ class SqliteTable:
         # What a search answers is looked up again by key; its text need not be parsed for that.
         self.store._deserializer = _nothing
         self._has_vectors = bool(store.index_config)
-        self._schema = Schema(_layout(type(store)))
+        self._schema = Schema(_layout(type(store)))  # type: ignore[arg-type]
 
     def _copied(self, store: Any) -> Any:
         raw = copy.copy(store)

@@ -241,6 +241,9 @@ class Writes:
 
     def _sweep(self, namespace: Namespace, keys: Sequence[str]) -> Operation[int]:
         counted: list[int] = []
+        # What an index names and a look by key does not find is nobody's to count as swept.
+        yield from self.table.sound((yield from self.table.hint([context_of(namespace)])))
+        keys = list((yield from self.table.fetch(namespace, keys)))
 
         def prepare(contexts: list[Context]) -> list[Change]:
             (context,) = contexts

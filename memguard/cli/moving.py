@@ -92,6 +92,8 @@ def begin_again(session: Session, reason: str) -> str | None:
     Returns:
         Where the old log is now; None if there was none.
     """
+    from memguard.engine import note_configuration
+
     uri, keys = current_uri(session), keys_of(session)
     file = log_file(uri)
     aside = _put_aside(file, "lost") if file.exists() else None
@@ -100,6 +102,7 @@ def begin_again(session: Session, reason: str) -> str | None:
         AnchorLog.begin(fresh, keys)
         log = AnchorLog(fresh, keys)
         log.write([Note("", "recover", {"reason": reason, "time": time.time()})], sync=True)
+        note_configuration(log, home_file(session).read_bytes())
     finally:
         fresh.close()
     return aside

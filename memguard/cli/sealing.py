@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from memguard.anchors import open_anchor
 from memguard.cli.session import Session
 from memguard.config import load, seal, unseal
-from memguard.errors import ConfigError, TamperedError
+from memguard.errors import AnchorError, ConfigError, TamperedError
 from memguard.keys import open_keys
 from memguard.ports import KeyRing
 
@@ -69,6 +70,26 @@ def reseal(path: Path, keys: KeyRing, content: bytes | None = None) -> None:
     if content is not None:
         _replace(path, content)
     _replace(path.with_name(path.name + SUFFIX), seal(path.read_bytes(), keys.subkey(PURPOSE)))
+    _note(path, keys)
+
+
+def _note(path: Path, keys: KeyRing) -> None:
+    """Have the anchor know that this file is the newest."""
+    from memguard.anchorlog import AnchorLog
+    from memguard.cli.place import beside
+    from memguard.engine import note_configuration
+
+    uri = load(path).config.anchor
+    if uri is None:
+        return
+    try:
+        log = AnchorLog(open_anchor(beside(uri, path.parent)), keys)
+    except AnchorError:
+        return  # lost or away: the way to recover leads through here, and one that comes back asks for a new seal
+    try:
+        note_configuration(log, path.read_bytes())
+    finally:
+        log.close()
 
 
 def _replace(path: Path, content: bytes) -> None:

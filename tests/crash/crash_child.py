@@ -76,7 +76,9 @@ def open_saver(folder: Path, setting: Setting, points: Points) -> Opened:
     memguard.anchorlog.HARVEST = HARVEST
     boot = setting.boot.to_bytes(16, "big")
     memguard.engine.boot_id = lambda: boot  # type: ignore[assignment]
-    guard = MemGuard.open(folder / "home", anchor=f"file:{folder / 'anchor'}", keys=f"file:{folder / 'key.json'}")
+    guard = MemGuard.open(
+        folder / "home", anchor=f"file:{folder / 'anchor'}", keys=f"file:{folder / 'key.json'}"
+    )
     conn = points.connect(str(folder / "store.db"), row_by_row=setting.row_by_row)
     saver = guard.guard(SqliteSaver(conn), name=STORE, **setting.overrides())
     return Opened(guard, saver, conn)
@@ -119,13 +121,17 @@ class Child:
             os.close(self._read)
 
             def tell(message: dict[str, Any]) -> None:
-                os.write(write, json.dumps(message).encode() + b"\n")  # a pipe keeps what a killed writer wrote
+                os.write(
+                    write, json.dumps(message).encode() + b"\n"
+                )  # a pipe keeps what a killed writer wrote
 
             code = 0
             try:
                 work(tell)
             except BaseException as error:
-                tell({"error": f"{error!r} {error}\n{''.join(traceback.format_tb(error.__traceback__)[-4:])}"})
+                tell(
+                    {"error": f"{error!r} {error}\n{''.join(traceback.format_tb(error.__traceback__)[-4:])}"}
+                )
                 code = 1
             os._exit(code)  # no handler of the parent's, and no close that was not asked for
         os.close(write)
@@ -198,7 +204,9 @@ def inspect(folder: Path, setting: Setting, candidates: list[model.State], seed:
         opened = open_saver(folder, setting, points)
         seen = model.observed(opened.saver, model.places_of(*candidates))
         fits = [index for index, state in enumerate(candidates) if model.shows(state, seen)]
-        assert fits, f"what is served is none of {len(candidates)} allowed states: {_differs(candidates, seen)}"
+        assert fits, (
+            f"what is served is none of {len(candidates)} allowed states: {_differs(candidates, seen)}"
+        )
         report = opened.guard.audit(opened.saver)
         assert report.clean, f"audit: {[f.as_dict() for f in report.findings]}"
         states = [candidates[index] for index in fits]

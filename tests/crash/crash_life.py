@@ -169,7 +169,9 @@ def targets(count: int, seed: int) -> list[tuple[str, str | None, int]]:
 def run(mode: str, count: int, seed: int, setting: Setting, boots: float, *, stop: bool = False) -> Report:
     """So many kills, in lives of :data:`LIFE`."""
     report, began = Report(), time.monotonic()
-    todo: list[tuple[str, str | None, int] | None] = list(targets(count, seed)) if mode == "named" else [None] * count
+    todo: list[tuple[str, str | None, int] | None] = (
+        list(targets(count, seed)) if mode == "named" else [None] * count
+    )
     for first in range(0, count, LIFE):
         folder = Path(tempfile.mkdtemp(prefix="memguard-crash-", dir=FOLDER))
         life_seed = seed * 100_003 + first

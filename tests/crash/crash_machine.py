@@ -37,11 +37,23 @@ POINTS = st.sampled_from(
 _REPLACED = "CAST(replace(metadata,"
 EDITS = (
     ("checkpoints", "DELETE FROM checkpoints WHERE rowid = {rowid}"),
-    ("checkpoints", "UPDATE checkpoints SET checkpoint = CAST(checkpoint || x'00' AS BLOB) WHERE rowid = {rowid}"),
+    (
+        "checkpoints",
+        "UPDATE checkpoints SET checkpoint = CAST(checkpoint || x'00' AS BLOB) WHERE rowid = {rowid}",
+    ),
     ("checkpoints", "UPDATE checkpoints SET parent_checkpoint_id = 'gone' WHERE rowid = {rowid}"),
-    ("checkpoints", f"UPDATE checkpoints SET metadata = {_REPLACED} 'loop', 'fork') AS BLOB) WHERE rowid = {{rowid}}"),
-    ("checkpoints", f"UPDATE checkpoints SET metadata = {_REPLACED} 'mg1.', 'mg2.') AS BLOB) WHERE rowid = {{rowid}}"),
-    ("checkpoints", "UPDATE checkpoints SET checkpoint_id = 'ff' || substr(checkpoint_id, 3) WHERE rowid = {rowid}"),
+    (
+        "checkpoints",
+        f"UPDATE checkpoints SET metadata = {_REPLACED} 'loop', 'fork') AS BLOB) WHERE rowid = {{rowid}}",
+    ),
+    (
+        "checkpoints",
+        f"UPDATE checkpoints SET metadata = {_REPLACED} 'mg1.', 'mg2.') AS BLOB) WHERE rowid = {{rowid}}",
+    ),
+    (
+        "checkpoints",
+        "UPDATE checkpoints SET checkpoint_id = 'ff' || substr(checkpoint_id, 3) WHERE rowid = {rowid}",
+    ),
     ("checkpoints", "UPDATE checkpoints SET type = 'json' WHERE rowid = {rowid}"),
     ("writes", "DELETE FROM writes WHERE rowid = {rowid}"),
     ("writes", "UPDATE writes SET value = CAST(value || x'00' AS BLOB) WHERE rowid = {rowid}"),
@@ -113,7 +125,11 @@ class SaverMachine(RuleBasedStateMachine):
     def _apply(self, op: model.Op) -> None:
         self.states = [model.apply(state, op) for state in self.states]
 
-    @rule(place=PLACES, kind=st.sampled_from(("put", "put", "fork", "again", "put_writes", "special")), seed=SEEDS)
+    @rule(
+        place=PLACES,
+        kind=st.sampled_from(("put", "put", "fork", "again", "put_writes", "special")),
+        seed=SEEDS,
+    )
     def write(self, place: tuple[str, str], kind: str, seed: int) -> None:
         op = self._draw(place, kind, seed)
         try:
@@ -152,7 +168,9 @@ class SaverMachine(RuleBasedStateMachine):
         except ForgottenError:
             self._was_deleted()
         except (Crash, Interrupted, IntegrityError) as error:
-            broke = isinstance(error, (Crash, Interrupted)) or point.startswith(("log.", "head", "intent", "ledger"))
+            broke = isinstance(error, (Crash, Interrupted)) or point.startswith(
+                ("log.", "head", "intent", "ledger")
+            )
             if not broke:
                 raise
             tried = [model.apply(state, op) for state in self.states]
@@ -238,7 +256,8 @@ class SaverMachine(RuleBasedStateMachine):
         conn = sqlite3.connect(self.folder / "store.db", isolation_level=None)
         try:
             rows = conn.execute(
-                f"SELECT rowid, * FROM {table} WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY rowid", place
+                f"SELECT rowid, * FROM {table} WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY rowid",
+                place,
             ).fetchall()
             if not rows:
                 return
@@ -276,7 +295,9 @@ class SaverMachine(RuleBasedStateMachine):
         except IntegrityError:
             return
         assert key not in shown, "a list over an edited context was served"
-        assert self.opened is not None  # a pending write whose checkpoint is yet to come: nobody is served its value
+        assert (
+            self.opened is not None
+        )  # a pending write whose checkpoint is yet to come: nobody is served its value
         assert not self.opened.guard.audit(saver).clean, "an audit did not see an edit"
 
 

@@ -37,7 +37,9 @@ def apply(state: State, op: Op) -> State:
         return after
     if kind == "read":
         return after
-    group = after.setdefault(f"{op['thread']}|{op['ns']}", {}).setdefault(op["id"], {"main": None, "writes": {}})
+    group = after.setdefault(f"{op['thread']}|{op['ns']}", {}).setdefault(
+        op["id"], {"main": None, "writes": {}}
+    )
     if kind == "put":
         group["main"] = [op["parent"], op["value"], op["step"]]
         return after
@@ -66,11 +68,20 @@ def draw(state: State, rng: random.Random, count: int, *, kind: str | None = Non
     if kind in ("put_writes", "special"):
         key = rng.choice(sorted(held)) if held and rng.random() < 0.85 else identifier(count, writer, rng)
         special = rng.sample(sorted(WRITES_IDX_MAP), rng.randint(1, 2))
-        writes = [[c, value] for c in special] if kind == "special" else [
-            [f"c{i}", [value, i]] for i in range(rng.randint(1, 4))
-        ]
+        writes = (
+            [[c, value] for c in special]
+            if kind == "special"
+            else [[f"c{i}", [value, i]] for i in range(rng.randint(1, 4))]
+        )
         path = rng.choice(("", "~p, a", "~p, b"))
-        return {"op": "put_writes", **base, "id": key, "task": f"k{rng.randrange(3)}", "path": path, "writes": writes}
+        return {
+            "op": "put_writes",
+            **base,
+            "id": key,
+            "task": f"k{rng.randrange(3)}",
+            "path": path,
+            "writes": writes,
+        }
     loose = [key for key, group in held.items() if not group["main"]]
     parent = mains[-1] if mains else None
     key = identifier(count, writer, rng)
@@ -95,13 +106,18 @@ def perform(saver: Any, op: Op) -> Any:
     if kind == "put":
         checkpoint = empty_checkpoint()
         checkpoint["id"] = op["id"]
-        checkpoint["channel_values"], checkpoint["channel_versions"] = {"x": op["value"]}, {"x": str(op["step"])}
+        checkpoint["channel_values"], checkpoint["channel_versions"] = (
+            {"x": op["value"]},
+            {"x": str(op["step"])},
+        )
         if op["parent"]:
             place["checkpoint_id"] = op["parent"]
         metadata = {"source": "loop", "step": op["step"], "parents": {}}
         return saver.put({"configurable": place}, checkpoint, metadata, {"x": str(op["step"])})
     place["checkpoint_id"] = op["id"]
-    return saver.put_writes({"configurable": place}, [(c, v) for c, v in op["writes"]], op["task"], op["path"])
+    return saver.put_writes(
+        {"configurable": place}, [(c, v) for c, v in op["writes"]], op["task"], op["path"]
+    )
 
 
 def look(found: Any) -> list[Any] | None:
@@ -122,7 +138,9 @@ def expected(state: State, place: str) -> list[list[Any]]:
         if group["main"] is None:
             continue
         parent, value, step = group["main"]
-        ordered = sorted((path, *_split(name), channel, v) for name, (path, channel, v) in group["writes"].items())
+        ordered = sorted(
+            (path, *_split(name), channel, v) for name, (path, channel, v) in group["writes"].items()
+        )
         shown.append([key, parent, value, step, [[task, channel, v] for _, task, _, channel, v in ordered]])
     return sorted(shown, key=lambda item: item[0], reverse=True)
 
@@ -144,7 +162,9 @@ def observed(saver: Any, places: list[str]) -> dict[str, list[list[Any]]]:
         config = {"configurable": {"thread_id": thread, "checkpoint_ns": ns}}
         newest = look(saver.get_tuple(config))
         seen[place] = [look(found) for found in saver.list(config)]  # type: ignore[misc]
-        assert newest == (seen[place][0] if seen[place] else None), f"{place}: newest differs from the list's first"
+        assert newest == (seen[place][0] if seen[place] else None), (
+            f"{place}: newest differs from the list's first"
+        )
         for item in seen[place]:
             one = {"configurable": {**config["configurable"], "checkpoint_id": item[0]}}
             assert look(saver.get_tuple(one)) == item, f"{place} {item[0]}: get differs from list"

@@ -220,7 +220,12 @@ def _write(content: bytearray, event: Event, keep: float, rng: random.Random) ->
 
 
 def _lay_out(
-    recording: Recording, target: Path, files: dict[int, bytearray], names: dict[str, int], store: Path, ledger: Path
+    recording: Recording,
+    target: Path,
+    files: dict[int, bytearray],
+    names: dict[str, int],
+    store: Path,
+    ledger: Path,
 ) -> None:
     (target / "anchor").mkdir(parents=True)
     (target / "home" / "locks").mkdir(parents=True)
@@ -234,7 +239,9 @@ def _lay_out(
         shutil.copyfile(path, target / "home" / path.name)
 
 
-def check(recording: Recording, upto: int, seed: int, setting: Setting, keep: float, *, edited: bool = False) -> str:
+def check(
+    recording: Recording, upto: int, seed: int, setting: Setting, keep: float, *, edited: bool = False
+) -> str:
     """One power cut: what is broken, or nothing.
 
     Args:
@@ -278,7 +285,9 @@ def _check_edited(target: Path, setting: Setting, cut: Cut) -> str:
         except IntegrityError:
             return ""
         window = {op.get("id") for op in cut.unsynced}
-        under_way = expected_ids(cut.after, f"{thread}|{ns}")[:1] != expected_ids(cut.before, f"{thread}|{ns}")[:1]
+        under_way = (
+            expected_ids(cut.after, f"{thread}|{ns}")[:1] != expected_ids(cut.before, f"{thread}|{ns}")[:1]
+        )
         if key in window or under_way:
             return ""
         return f"a synced record {key} was taken out and nobody noticed"
@@ -287,7 +296,13 @@ def _check_edited(target: Path, setting: Setting, cut: Cut) -> str:
 
 
 def run(
-    seed: int, states: int, setting: Setting, *, operations: int = OPERATIONS, edited: bool = False, stop: bool = False
+    seed: int,
+    states: int,
+    setting: Setting,
+    *,
+    operations: int = OPERATIONS,
+    edited: bool = False,
+    stop: bool = False,
 ) -> dict[str, Any]:
     """Record one run and check ``states`` power cuts spread over it, with none, some and all of the rest written."""
     began, failures = time.monotonic(), []
@@ -335,7 +350,9 @@ def main() -> int:
     if given.mutation:
         crash_mutations.apply(given.mutation)
     setting = Setting(given.sync)
-    found = run(given.seed, given.states, setting, operations=given.operations, edited=given.edited, stop=given.stop)
+    found = run(
+        given.seed, given.states, setting, operations=given.operations, edited=given.edited, stop=given.stop
+    )
     print(json.dumps(found, indent=1))
     return 1 if found["failures"] else 0
 

@@ -57,16 +57,25 @@ def writer(
     def body(tell: Callable[[dict[str, Any]], None]) -> None:
         rng, state, forks = random.Random(seed), known, [0]
         opened = open_saver(folder, setting, Points())
-        opened.guard.events.subscribe(lambda event: forks.__setitem__(0, forks[0] + isinstance(event, ForkRecorded)))
+        opened.guard.events.subscribe(
+            lambda event: forks.__setitem__(0, forks[0] + isinstance(event, ForkRecorded))
+        )
         config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
         for number in range(operations):
             newest = model.look(opened.saver.get_tuple(config))
-            kinds = ["put", "put", "put_writes"] + (["delete_thread"] if seat == 4 and rng.random() < 0.2 else [])
+            kinds = ["put", "put", "put_writes"] + (
+                ["delete_thread"] if seat == 4 and rng.random() < 0.2 else []
+            )
             op = model.draw(state, rng, count + number, kind=rng.choice(kinds), writer=seat + 1)
             op = {**op, "thread": thread, **({"ns": ""} if "ns" in op else {})}
             if op["op"] == "put":
-                time.sleep(rng.uniform(0, PAUSE))  # the other writer of this thread may go on from it meanwhile
-                op["id"], op["parent"] = model.identifier(count + number, seat + 1, rng), newest[0] if newest else None
+                time.sleep(
+                    rng.uniform(0, PAUSE)
+                )  # the other writer of this thread may go on from it meanwhile
+                op["id"], op["parent"] = (
+                    model.identifier(count + number, seat + 1, rng),
+                    newest[0] if newest else None,
+                )
             elif op["op"] == "put_writes":
                 op["id"] = newest[0] if newest else model.identifier(count + number, seat + 1, rng)
                 op["task"] = f"seat{seat}-{count + number}"
@@ -86,7 +95,9 @@ def reader(folder: Path, setting: Setting, until: Path) -> Child:
     def body(tell: Callable[[dict[str, Any]], None]) -> None:
         opened = open_saver(folder, setting, Points())
         refused: list[str] = []
-        opened.guard.events.subscribe(lambda e: refused.append(e.code) if isinstance(e, ReadRefused) else None)
+        opened.guard.events.subscribe(
+            lambda e: refused.append(e.code) if isinstance(e, ReadRefused) else None
+        )
         looks = 0
         while not until.exists():
             for thread in (SHARED, "own2", "own3", "own4"):
@@ -94,7 +105,9 @@ def reader(folder: Path, setting: Setting, until: Path) -> Child:
                 newest = opened.saver.get_tuple(config)
                 listed = [f.config["configurable"]["checkpoint_id"] for f in opened.saver.list(config)]
                 if newest is not None and thread != "own4":  # nothing goes away where nothing is deleted
-                    assert newest.config["configurable"]["checkpoint_id"] in listed, "the newest is not listed"
+                    assert newest.config["configurable"]["checkpoint_id"] in listed, (
+                        "the newest is not listed"
+                    )
                 looks += 1
             for _ in opened.saver.list(None):
                 pass

@@ -29,7 +29,14 @@ A, B = "t0|", "t1|"
 def put(number: int, parent: int | None, thread: str = "t0", value: str = "") -> model.Op:
     """A checkpoint whose id says its number."""
     ids = [f"{n:08x}-0000-6000-8000-000000000000" if n is not None else None for n in (number, parent)]
-    named: model.Op = {"op": "put", "thread": thread, "ns": "", "id": ids[0], "parent": ids[1], "step": number}
+    named: model.Op = {
+        "op": "put",
+        "thread": thread,
+        "ns": "",
+        "id": ids[0],
+        "parent": ids[1],
+        "step": number,
+    }
     return {**named, "value": value or f"value {number}"}
 
 
@@ -37,10 +44,20 @@ def batch(number: int, thread: str = "t0") -> model.Op:
     """Three pending writes of a checkpoint."""
     key = f"{number:08x}-0000-6000-8000-000000000000"
     writes = [[f"c{i}", f"write {i}"] for i in range(3)]
-    return {"op": "put_writes", "thread": thread, "ns": "", "id": key, "task": "k", "path": "", "writes": writes}
+    return {
+        "op": "put_writes",
+        "thread": thread,
+        "ns": "",
+        "id": key,
+        "task": "k",
+        "path": "",
+        "writes": writes,
+    }
 
 
-def act(folder: Path, ops: list[model.Op], *, at: str = "", nth: int = 1, setting: Setting | None = None) -> Run:
+def act(
+    folder: Path, ops: list[model.Op], *, at: str = "", nth: int = 1, setting: Setting | None = None
+) -> Run:
     """A process that does these operations; at the last one it dies at a point, if one is given."""
 
     def body(tell: Callable[[dict[str, Any]], None]) -> None:
@@ -108,7 +125,9 @@ def sql(folder: Path, statement: str, *values: Any) -> Rows:
 
 
 def _newest(folder: Path, thread: str) -> tuple[Any, ...]:
-    return sql(folder, "SELECT * FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id DESC LIMIT 1", thread)[0]
+    return sql(
+        folder, "SELECT * FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id DESC LIMIT 1", thread
+    )[0]
 
 
 def _insert(folder: Path, row: tuple[Any, ...]) -> None:

@@ -36,7 +36,9 @@ Items = dict[str, Any]
 
 def open_store(folder: Path, points: Points) -> tuple[MemGuard, Any]:
     """The home of a folder with its guarded store."""
-    guard = MemGuard.open(folder / "home", anchor=f"file:{folder / 'anchor'}", keys=f"file:{folder / 'key.json'}")
+    guard = MemGuard.open(
+        folder / "home", anchor=f"file:{folder / 'anchor'}", keys=f"file:{folder / 'key.json'}"
+    )
     conn = sqlite3.connect(
         str(folder / "items.db"), factory=TappedConnection, check_same_thread=False, isolation_level=None
     )
@@ -66,7 +68,9 @@ def read(store: Any) -> Items:
             if item is not None:
                 found[name(space, key)] = item.value["v"]
         listed = {name(space, item.key): item.value["v"] for item in store.search(space, limit=50)}
-        assert listed == {k: v for k, v in found.items() if k.startswith("/".join(space))}, "search differs from get"
+        assert listed == {k: v for k, v in found.items() if k.startswith("/".join(space))}, (
+            "search differs from get"
+        )
     return found
 
 
@@ -142,7 +146,11 @@ def main() -> int:
     shutil.rmtree(folder, ignore_errors=True)
     seconds = round(time.monotonic() - began, 1)
     kills = sum(landed.values())
-    print(json.dumps({"kills": kills, "landed": landed, "operations": kills, "failures": failures, "seconds": seconds}))
+    print(
+        json.dumps(
+            {"kills": kills, "landed": landed, "operations": kills, "failures": failures, "seconds": seconds}
+        )
+    )
     return 1 if failures else 0
 
 

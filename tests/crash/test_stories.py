@@ -28,7 +28,9 @@ CATCHES: dict[str, tuple[str, ...]] = {
 def test_every_story_has_its_right_ending() -> None:
     endings = run("crash_scenarios")
     assert set(endings) == set(crash_scenarios.STORIES)
-    assert not any(endings.values()), "\n".join(f"{name}: {wrong}" for name, wrong in endings.items() if wrong)
+    assert not any(endings.values()), "\n".join(
+        f"{name}: {wrong}" for name, wrong in endings.items() if wrong
+    )
 
 
 @pytest.mark.parametrize("name", sorted(crash_mutations.MUTATIONS))
@@ -38,7 +40,9 @@ def test_a_seeded_bug_is_caught(name: str) -> None:
     report = run(program, *args, "--mutation", name)
     caught = report["failures"] if "failures" in report else [wrong for wrong in report.values() if wrong]
     assert caught, f"{name} went unnoticed"
-    assert not any("NameError" in wrong or "ImportError" in wrong or "TypeError" in wrong for wrong in caught), caught
+    assert not any(
+        "NameError" in wrong or "ImportError" in wrong or "TypeError" in wrong for wrong in caught
+    ), caught
 
 
 def _machine(examples: int, steps: int) -> None:

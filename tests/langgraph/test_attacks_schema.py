@@ -125,7 +125,7 @@ def test_index_that_lies_is_refused(tmp_path: Path, kind: str) -> None:
     mg.close()
     table, key = ("checkpoints", "checkpoint_id") if kind == "saver" else ("store", "prefix")
     with sqlite3.connect(tmp_path / "s.db") as conn:
-        (auto, root) = conn.execute(
+        (auto, _) = conn.execute(
             "SELECT name, rootpage FROM sqlite_master WHERE type = 'index' AND tbl_name = ? ORDER BY name",
             (table,),
         ).fetchall()[-1]
