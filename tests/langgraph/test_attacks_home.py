@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,7 @@ def test_configuration_without_a_good_seal_is_refused(tmp_path: Path, way: str) 
             with suppress(BrokenPipeError):
                 for text in texts:
                     toml.write_bytes(text)
+                    time.sleep(0.3)  # until the first reader has closed it
 
         feeder = threading.Thread(target=feed, daemon=True)
         feeder.start()  # a first read gets the lie, a second one would get the truth

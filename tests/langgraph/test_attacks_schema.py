@@ -52,7 +52,9 @@ STORE = {
     "trigger": "CREATE TRIGGER x AFTER INSERT ON store BEGIN DELETE FROM store WHERE key = 'k1'; END;",
     "index of one's own": "CREATE INDEX mine ON store (updated_at);",
     "unique index": "CREATE UNIQUE INDEX mine ON store (upper(key));",
-    "index with another text": "DROP INDEX store_prefix_idx; CREATE INDEX store_prefix_idx ON store (prefix) WHERE prefix <> 'u';",
+    "index with another text": (
+        "DROP INDEX store_prefix_idx; CREATE INDEX store_prefix_idx ON store (prefix) WHERE prefix <> 'u';"
+    ),
 }
 
 
