@@ -26,8 +26,8 @@ from memguard.labels import Label
 from memguard.record import MAX_ID, Provenance, Record, Source, text_of
 
 _KINDS = {"human": "user", "ai": "assistant", "system": "system"}
-#: Contexts whose last list of messages is kept.
-KEPT = 256
+#: Contexts whose last list of messages is kept, and messages whose decision is.
+KEPT, DECIDED = 256, 4096
 
 
 #: How far a list of messages is known: how many from its start, and the running digest of those.
@@ -101,9 +101,13 @@ class MessageScreen:
         for channel, place in known.items():
             value = checkpoint["channel_values"][channel]
             count, digest = place or _covered(value, mark.get(channel))
+            # A trimmed or reordered list holds the same objects: they are kept, so their ids are theirs.
+            held = {id(m) for m in self._last.get(context, {}).get(channel, ((), b""))[0]}
             for message in value[count:]:
-                label, ordinary = self._screen(message, thread)
                 digest = extend(digest, message)
+                if id(message) in held:
+                    continue
+                label, ordinary = self._screen(message, thread)
                 if not ordinary:
                     ident = str(getattr(message, "id", "") or "")
                     labels[ident] = label.as_dict()
@@ -172,7 +176,7 @@ class MessageScreen:
                     where = f"message {record.key} of thread {thread!r}"
                     self._mg.events.emit(WriteDecided(self._store, where, decision))
             self._decided[key] = decision
-            while len(self._decided) > KEPT:
+            while len(self._decided) > DECIDED:
                 self._decided.popitem(last=False)
         return decision
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
@@ -210,4 +211,18 @@ def test_without_write_guards_nothing_is_screened_or_labelled(tmp_path: Path) ->
     texts = [row[0] for row in bench.conn.execute("SELECT CAST(metadata AS TEXT) FROM checkpoints")]
     assert texts
     assert all('"label"' not in text for text in texts)
+    bench.close()
+
+
+def test_a_trimmed_history_is_not_screened_again(places: tuple[Path, Path]) -> None:
+    bench = Bench(*places)
+    saver = bench.graph.checkpointer
+    history = [HumanMessage(f"message {number}", id=str(number)) for number in range(600)]
+    config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    for start in (0, 1, 2):
+        checkpoint = empty_checkpoint()
+        checkpoint["channel_values"] = {"messages": history[start : start + 500]}
+        config = saver.put(config, checkpoint, {"source": "loop", "step": start}, {})
+    assert len(bench.seen) == 502
+    assert len(set(bench.texts())) == 502
     bench.close()
