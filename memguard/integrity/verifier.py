@@ -205,7 +205,7 @@ def mismatch(seen: bytes, known: bytes, record: str) -> IntegrityError:
             case="T2",
             record=record,
             why="The head of its context, kept outside the store, still counts it.",
-            do="memguard audit STORE, and restore it. Yours to remove? memguard anchor accept STORE --reason TEXT --apply",
+            do="memguard audit STORE. If you removed it: memguard anchor accept STORE --reason TEXT --apply",
         )
     if have < want:
         return RollbackError(
