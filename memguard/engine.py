@@ -8,12 +8,10 @@ read chains of guards.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import threading
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -27,14 +25,24 @@ from memguard.background import Scrubber
 from memguard.boot import boot_id
 from memguard.care import AuditReport, Handle, Plan
 from memguard.caretaking import Caretaker
-from memguard.config import Config, Loaded, load, preset, seal, unseal, write_toml
+from memguard.config import Config, Loaded, load, preset, seal, write_toml
 from memguard.custody import Custody, Rows, Slot, entry_of
 from memguard.decision import Decision
 from memguard.effects import Lock
 from memguard.errors import AlreadyGuardedError, ConfigError, TamperedError, UnsupportedError
 from memguard.events import Adopted, AnchorCompacted, Bus, StartLine
 from memguard.guard import GuardContext, Stage
-from memguard.integrity.head import Head
+from memguard.home import (
+    CONFIG,
+    LOCKS,
+    SEAL,
+    STATE,
+    beside,
+    check_newest,
+    check_seal,
+    note_configuration,
+)
+from memguard.home import PLACE as CONFIG_PLACE
 from memguard.integrity.logview import HeadRecord
 from memguard.keys import open_keys
 from memguard.labelbook import LabelBook, digest_of
@@ -50,7 +58,6 @@ from memguard.testing.anchors import MemoryAnchor
 
 T = TypeVar("T")
 _MESSAGE_KINDS = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
-CONFIG, SEAL, STATE, LOCKS = "memguard.toml", "memguard.toml.sig", "state.db", "locks"
 
 #: Heads of objects that live in memory only: they live and die with the object.
 _heads_of_objects: WeakKeyDictionary[object, tuple[MemoryAnchor, Lock, Slot]] = WeakKeyDictionary()
@@ -127,7 +134,7 @@ class MemGuard:
             )
         # A relative path is relative to where create is called; the file says where that is.
         here = Path.cwd()
-        anchor, keys = _beside(anchor, here), _beside(keys, here)
+        anchor, keys = beside(anchor, here), beside(keys, here)
         made = _preset(preset, {**(config or {}), "anchor": anchor, "keys": keys})
         ring = open_keys(_known(registry.keys, keys), create=True)
         store = open_anchor(_known(registry.anchors, anchor), create=True)
@@ -175,19 +182,19 @@ class MemGuard:
                 code="MG102",
                 do="memguard init makes a home; or give MemGuard.open its folder.",
             )
-        ring = open_keys(_known(registry.keys, _beside(settings.keys, folder)))
-        log = open_anchor(_known(registry.anchors, _beside(settings.anchor, folder)))
+        ring = open_keys(_known(registry.keys, beside(settings.keys, folder)))
+        log = open_anchor(_known(registry.anchors, beside(settings.anchor, folder)))
         try:
             if found.file is not None and found.file.name == CONFIG:
-                _check_seal(folder, found.content, ring)
+                check_seal(folder, found.content, ring)
         except TamperedError:
             AnchorLog(log, ring).close()  # another key is not tampering: the log says whose records it holds
             raise
         made = cls(folder.absolute(), settings, ring, log)
         if found.file is not None and found.file.name == CONFIG:
             try:
-                _check_newest(made._log, found.content)
-                if made._log.head(_CONFIG_PLACE) is not None:
+                check_newest(made._log, found.content)
+                if made._log.head(CONFIG_PLACE) is not None:
                     note_configuration(made._log, found.content)  # after a rotation: under the current key
                 made.labels.rekey()
             except TamperedError:
@@ -556,69 +563,3 @@ def _known(schemes: registry.Registry, uri: str) -> str:
     if uri.partition(":")[0] not in schemes:
         registry.load_plugins()
     return uri
-
-
-def _beside(uri: str, folder: Path) -> str:
-    """A relative path is relative to this folder: the home that a configuration stands in."""
-    scheme, _, rest = uri.partition(":")
-    if scheme in ("file", "sqlite") and rest and not os.path.isabs(os.path.expanduser(rest)):
-        return f"{scheme}:{folder / rest}"
-    return uri
-
-
-def _seal_anew(folder: Path, text: bytes, keys: KeyRing) -> None:
-    """After a rotation: the old key may be destroyed one day. A home that cannot be written keeps its old seal."""
-    fresh = folder / f"{SEAL}.{os.getpid()}"
-    with suppress(OSError):
-        fresh.write_bytes(seal(text, keys.subkey("config")))
-        fresh.replace(folder / SEAL)
-
-
-#: Store name and context of the configuration's head in the log; its chain is the file's digest.
-_CONFIG_PLACE = ("@config", "config")
-
-
-def note_configuration(log: AnchorLog, text: bytes) -> None:
-    """Have the anchor know the newest memguard.toml, so that an older one with its own good seal is refused."""
-    known = log.head(_CONFIG_PLACE)
-    before = known[1].generation if known else 0
-    digest = hashlib.sha256(text).digest()
-    if known and known[1].chain == digest and known[0] == log.keys.current:
-        return
-    head = Head(_CONFIG_PLACE[1], generation=before + 1, chain=digest)
-    record = HeadRecord(_CONFIG_PLACE[0], "config", time.time(), log.keys.current, head, None)
-    log.write([record], sync=True, expect=[(_CONFIG_PLACE, before)])
-
-
-def _check_newest(log: AnchorLog, text: bytes) -> None:
-    known = log.head(_CONFIG_PLACE)
-    if known is not None and known[1].chain != hashlib.sha256(text).digest():
-        raise TamperedError(
-            "the configuration file is not the newest that was sealed.",
-            case="state",
-            record="memguard.toml",
-            code="MG431",
-            why="The anchor knows another one.",
-            do="Compare it with a copy you trust; if you changed it yourself: memguard config seal --apply",
-        )
-
-
-def _check_seal(folder: Path, text: bytes, keys: KeyRing) -> None:
-    """The bytes that were read as memguard.toml are authenticated under a key of the ring.
-
-    Raises:
-        TamperedError: they are not, or no seal stands beside the file: whoever could remove it could edit it.
-    """
-    try:
-        sealed = (folder / SEAL).read_bytes()
-    except FileNotFoundError:
-        sealed = b""
-    for kid in reversed(keys.ids):
-        try:
-            unseal(text, sealed, keys.subkey("config", kid))
-            if kid != keys.current:
-                _seal_anew(folder, text, keys)
-            return
-        except TamperedError as error:
-            wrong = error
-    raise wrong

@@ -11,9 +11,10 @@ from langgraph.store.memory import InMemoryStore
 from memguard.care import Handle
 from memguard.context import current_source
 from memguard.decision import Decision, Disposition
-from memguard.engine import STATE, MemGuard
+from memguard.engine import MemGuard
 from memguard.errors import QuarantinedError, RejectedError, UnsupportedError
 from memguard.events import WriteDecided
+from memguard.home import STATE
 from memguard.integrations.langgraph.place import place_of
 from memguard.integrations.langgraph.store import GuardedStore, guarded_type
 from memguard.integrations.langgraph.store_care import GeneralStoreCare, SqliteStoreCare

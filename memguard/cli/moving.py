@@ -92,7 +92,7 @@ def begin_again(session: Session, reason: str) -> str | None:
     Returns:
         Where the old log is now; None if there was none.
     """
-    from memguard.engine import note_configuration
+    from memguard.home import note_configuration
 
     uri, keys = current_uri(session), keys_of(session)
     file = log_file(uri)

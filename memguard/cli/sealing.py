@@ -77,7 +77,7 @@ def _note(path: Path, keys: KeyRing) -> None:
     """Have the anchor know that this file is the newest."""
     from memguard.anchorlog import AnchorLog
     from memguard.cli.place import beside
-    from memguard.engine import note_configuration
+    from memguard.home import note_configuration
 
     uri = load(path).config.anchor
     if uri is None:
