@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -445,8 +446,12 @@ class MemGuard:
             )
         handle, caretaker = self._caretaker(target)
         plan: Plan = handle.run(caretaker.accept(reason, apply))
-        if apply:
-            self.labels.write_off()
+        lost = self.labels.lost()
+        if lost:  # of all stores: they share one table, so the plan says it whichever store is named
+            if apply:
+                self.labels.write_off(reason)
+            line = {"context": "labels of messages in state.db", "records": lost, "action": "write off"}
+            plan = replace(plan, actions=(*plan.actions, line))
         return plan
 
     def _caretaker(self, target: object) -> tuple[Handle, Caretaker]:

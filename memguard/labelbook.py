@@ -16,6 +16,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from memguard.anchors.locks import lock_of
 from memguard.errors import IntegrityError, RollbackError, TamperedError
 from memguard.integrity.canonical import canonical_json, frame
 from memguard.integrity.head import Head
-from memguard.integrity.logview import HeadRecord
+from memguard.integrity.logview import HeadRecord, Note
 from memguard.labels import Label
 from memguard.ports import KeyRing
 
@@ -173,27 +174,36 @@ class LabelBook:
             record = HeadRecord(PLACE[0], "rekey", time.time(), kid, known[1], None)
             self._log.write([record], sync=True, expect=[(PLACE, known[1].generation)])
 
-    def write_off(self) -> int:
+    def _good(self) -> set[int]:
+        """Numbers of the rows whose tag holds."""
+        good = set()
+        for row in self._conn.execute(_ROWS).fetchall():
+            with suppress(IntegrityError):
+                good.add(int(self._checked_row(row)[0]))
+        return good
+
+    def _missing(self) -> list[int]:
+        self._log.refresh()
+        known = self._log.head(PLACE)
+        return sorted(set(range(1, (known[1].generation if known else 0) + 1)) - self._good())
+
+    def lost(self) -> int:
+        """How many counted labels are missing or changed."""
+        with self._mutex:
+            return len(self._missing())
+
+    def write_off(self, reason: str) -> int:
         """An operator gives up on what is lost: a row that labels nothing takes each lost one's place.
 
         Returns:
-            How many were written off.
+            How many were written off; a signed note says so.
         """
         with self._mutex:
-            try:
-                self._sound()
-                return 0
-            except IntegrityError:
-                pass
-            known = self._log.head(PLACE)
-            good = []
-            for row in self._conn.execute(_ROWS).fetchall():
-                try:
-                    good.append(self._checked_row(row)[0])
-                except IntegrityError:
-                    self._conn.execute("DELETE FROM message_labels WHERE seq = ?", (row[0],))
-            lost = sorted(set(range(1, (known[1].generation if known else 0) + 1)) - set(good))
+            lost = self._missing()
+            details = {"reason": reason, "records": len(lost), "time": time.time()}
+            self._log.write([Note(PLACE[0], "accept", details)], sync=True)
             for seq in lost:
+                self._conn.execute("DELETE FROM message_labels WHERE seq = ?", (seq,))
                 place = ("", "", f"lost-{seq}", "", canonical_json(Label().as_dict()).decode())
                 kid = self._keys.current
                 self._conn.execute(_INSERT, (seq, *place, kid, self._tag((seq, *place), kid)))

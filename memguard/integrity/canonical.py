@@ -75,11 +75,6 @@ def _key(key: Any) -> str:
     raise TypeError(f"a key of type {type(key).__name__} is not JSON")
 
 
-def canonical_parsed(value: Any) -> bytes:
-    """:func:`canonical_json` of a value that a JSON parser returned: its keys are strings already."""
-    return _encode(value).encode("utf-8", "surrogatepass")
-
-
 def canonical_json(value: Any) -> bytes:
     """The canonical bytes of a JSON value (UTF-8, sorted keys, no spaces, Python's number forms).
 

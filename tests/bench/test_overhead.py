@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import langgraph.checkpoint.sqlite  # noqa: F401 - not installed is a failure and not a skip
 import pytest
 from click.testing import CliRunner
 
@@ -25,8 +26,6 @@ from memguard.bench.overhead.store import connect as connect_store
 from memguard.bench.overhead.targets import RATIOS, Target
 from memguard.bench.overhead.timing import interleave
 from memguard.bench.overhead.work import SIZES, checkpoints, item
-
-pytest.importorskip("langgraph.checkpoint.sqlite")
 
 
 class CountingSerde:

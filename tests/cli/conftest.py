@@ -164,7 +164,6 @@ class Project:
 @pytest.fixture
 def project(place: Path, run: Run) -> Iterator[Project]:
     """A home made by ``init``, a configured store, and two threads written by a real program."""
-    pytest.importorskip("langgraph.checkpoint.sqlite")
     made = Project(place)
     keys, anchor = f"file:{made.key}", f"file:{made.anchor}"
     done = run("init", "--keys", keys, "--anchor", anchor)

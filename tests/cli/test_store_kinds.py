@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 
+import langgraph.store.sqlite  # noqa: F401 - not installed is a failure and not a skip
 import pytest
 
 from memguard import MemGuard, registry
 from memguard.cli.stores import Canary, StoreKind, kind_of
 
-pytest.importorskip("langgraph.store.sqlite")
 KINDS = registry.kinds.names()
 EDITS = {
     "langgraph-sqlite-saver": "UPDATE checkpoints SET checkpoint = CAST(checkpoint || x'00' AS BLOB)",

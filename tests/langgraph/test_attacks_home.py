@@ -117,7 +117,12 @@ def test_label_that_is_gone_raises_no_trust(tmp_path: Path, how: str) -> None:
         mg.label(messages[0])
     assert caught.value.code == "MG432"
     saver = graph(mg, tmp_path).checkpointer
+    plan = mg.accept(saver, "state.db was lost")
+    assert [a["action"] for a in plan.actions] == ["write off"]
+    with pytest.raises(IntegrityError):
+        mg.label(messages[0])  # a plan settles nothing
     mg.accept(saver, "state.db was lost", apply=True)
+    assert [n.details["reason"] for n in mg._log.notes()] == ["state.db was lost"]
     mg.label(messages[0])  # settled, and said by an operator
     mg.close()
 
