@@ -32,7 +32,6 @@ from memguard.decision import Decision
 from memguard.effects import Lock
 from memguard.errors import AlreadyGuardedError, ConfigError, TamperedError, UnsupportedError
 from memguard.events import Adopted, AnchorCompacted, Bus, StartLine
-from memguard.guard import GuardContext, Stage
 from memguard.home import (
     CONFIG,
     LOCKS,
@@ -49,12 +48,11 @@ from memguard.keys import open_keys
 from memguard.labelbook import LabelBook, digest_of
 from memguard.labels import Label, label_of
 from memguard.ledger.sqlite import SqliteLedger
-from memguard.pipeline import Outcome, Pipeline, Seat, assemble
 from memguard.ports import Anchor, KeyRing
 from memguard.record import MAX_ID, Record, Source, Trust, text_of
-from memguard.runtime import run
-from memguard.settings import Mode
+from memguard.screening import Hook, Screening
 from memguard.slot import FileSlot, MemorySlot
+from memguard.tally import Tally
 from memguard.testing.anchors import MemoryAnchor
 
 T = TypeVar("T")
@@ -75,7 +73,15 @@ class MemGuard:
         keys, anchor: what proves; ``events`` tells what happened.
     """
 
-    def __init__(self, home: Path, config: Config, keys: KeyRing, anchor: Anchor) -> None:
+    def __init__(
+        self,
+        home: Path,
+        config: Config,
+        keys: KeyRing,
+        anchor: Anchor,
+        *,
+        on_decision: Hook | None = None,
+    ) -> None:
         self.home, self.config, self.keys, self.anchor = home, config, keys, anchor
         self.events = Bus()
         self._closed = False
@@ -93,10 +99,9 @@ class MemGuard:
         )
         #: Labels of messages that differ from what their kind says.
         self.labels = LabelBook(home / STATE, keys, self._log)
-        self._write = _chain(config, Stage.WRITE)
-        self._read = _chain(config, Stage.READ)
-        self._rules: Pipeline | None = None
-        self._guard_context = GuardContext(Stage.WRITE)
+        self.tally = Tally(home / STATE)
+        #: What the guards say of records.
+        self.screening = Screening(config, self.events, tally=self.tally, hook=on_decision)
 
     # -- life --------------------------------------------------------------------------------
 
@@ -109,6 +114,7 @@ class MemGuard:
         anchor: str,
         keys: str,
         config: Mapping[str, Any] | None = None,
+        on_decision: Hook | None = None,
     ) -> MemGuard:
         """Make a home: memguard.toml, state.db, an anchor, and a key if there is none.
 
@@ -118,6 +124,8 @@ class MemGuard:
             anchor: ``file:FOLDER``, ``sqlite:PATH`` or ``memory:``; made new.
             keys: ``file:PATH``, ``env:NAME`` or ``memory:``; an existing key is used, never overwritten.
             config: laid over the preset, such as ``{"write": {"sanitizer": "off"}}``.
+            on_decision: called as ``on_decision(decision, record)`` with every finished decision of a guard chain;
+                answers with a Disposition to put in its place, or None. One that raises counts as a failed guard.
 
         Raises:
             ConfigError: the home is not empty, or an argument is wrong; nothing was made.
@@ -146,7 +154,7 @@ class MemGuard:
         (folder / SEAL).write_bytes(seal(text, ring.subkey("config")))
         log = AnchorLog(store, ring)
         note_configuration(log, text)
-        return cls(folder, made, ring, store)
+        return cls(folder, made, ring, store, on_decision=on_decision)
 
     @classmethod
     def open(
@@ -156,10 +164,12 @@ class MemGuard:
         anchor: str | None = None,
         keys: str | None = None,
         config: Mapping[str, Any] | None = None,
+        on_decision: Hook | None = None,
     ) -> MemGuard:
         """Open a home, a memguard.toml, or (None) what is discovered from the working directory.
 
         Keywords win over environment and file. A missing anchor or key is an error, never made anew.
+        ``on_decision`` as for :meth:`create`.
 
         Raises:
             ConfigError, AnchorError, UnknownKeyError, TamperedError (memguard.toml was edited
@@ -191,7 +201,7 @@ class MemGuard:
         except TamperedError:
             AnchorLog(log, ring).close()  # another key is not tampering: the log says whose records it holds
             raise
-        made = cls(folder.absolute(), settings, ring, log)
+        made = cls(folder.absolute(), settings, ring, log, on_decision=on_decision)
         if found.file is not None and found.file.name == CONFIG:
             try:
                 check_newest(made._log, found.content)
@@ -210,6 +220,7 @@ class MemGuard:
                 return
             self._closed = True
         with ExitStack() as last_first:  # one that fails does not keep the others open
+            last_first.callback(self.tally.close)
             last_first.callback(self.labels.close)
             last_first.callback(self._ledger.close)
             last_first.callback(self._log.close)
@@ -333,8 +344,8 @@ class MemGuard:
                 store,
                 type(obj).__name__,
                 self.config.preset,
-                (*self._write.observing, *self._read.observing),
-                (*self._write.absent, *self._read.absent),
+                self.screening.observing,
+                self.screening.absent,
                 self.anchor.uri,
                 self.config.digest(),
             )
@@ -364,31 +375,17 @@ class MemGuard:
 
     # -- guards ------------------------------------------------------------------------------
 
-    @property
-    def screening(self) -> bool:
-        """Whether any write guard is on."""
-        return bool(self._write.seats)
-
-    def screen(self, record: Record) -> Outcome:
-        """For adapters: what the write chain says of one record. Events are emitted."""
-        outcome = run(self._write.run(record, self._guard_context))
-        for event in outcome.events:
-            self.events.emit(event)
-        return outcome
-
     def check(self, text: str, source: str | None = None) -> Decision:
         """What the rules say of a text, whatever the mode. Stores nothing.
 
         Args:
             source: ``kind:id``; default: the source in force, else unknown.
         """
-        if self._rules is None:
-            self._rules = _chain(self.config, Stage.WRITE, mode="enforce")
         declared = context.source(source).value if source else context.current_source()
         record = Record(text)
         if declared is not None:
             record = Record(text, source=declared.source, lineage=declared.lineage)
-        return run(self._rules.run(record, self._guard_context)).decision
+        return self.screening.check(record)
 
     def label(self, item: object) -> Label | None:
         """The label a guarded object gave an item, or that a message was stored with; None if it has none.
@@ -408,8 +405,7 @@ class MemGuard:
             return noted
         name = str(getattr(item, "name", "") or "") if kind == "tool" else ""
         source = Source(kind, name if name.isprintable() and len(name) <= MAX_ID else "")
-        trust = run(self._write.run(Record("", source=source), self._guard_context)).decision.trust
-        return Label(source, trust or Trust.UNKNOWN)
+        return Label(source, self.screening.trust(source) or Trust.UNKNOWN)
 
     # -- care --------------------------------------------------------------------------------
 
@@ -546,21 +542,6 @@ def _plain(config: Config) -> dict[str, Any]:
 
 def _given(**values: str | None) -> dict[str, str]:
     return {key: value for key, value in values.items() if value is not None}
-
-
-def _chain(config: Config, stage: Stage, mode: Mode | None = None) -> Pipeline:
-    """The guards of a stage: those that the configuration names, then what plug-ins brought, enforced."""
-    named = {*config.write.modes(), *config.read.modes(), *config.act.modes()}
-    brought = [
-        registry.guards.get(name).from_config(config) for name in registry.guards.names() if name not in named
-    ]
-    fail = config.policy.fail_modes
-    seats = tuple(
-        Seat(guard, "enforce", fail.get(guard.name, config.policy.fail_mode))
-        for guard in brought
-        if stage in guard.stages
-    )
-    return assemble(config, stage, registry.guards, mode=mode, plugins=seats)
 
 
 def _known(schemes: registry.Registry, uri: str) -> str:

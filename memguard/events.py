@@ -123,6 +123,26 @@ class ActDecided(Decided):
 
 
 @dataclass(frozen=True, slots=True)
+class Observing(Event):
+    """Guards only observe: told once a day and process, so that observing does not become the normal state."""
+
+    level: ClassVar[int] = logging.WARNING
+
+    guards: tuple[str, ...]
+    #: Records that enforcing would have withheld, and the first day of them (ISO; empty for none).
+    would: int = 0
+    since: str = ""
+
+    def line(self) -> str:
+        """Who observes, what enforcing would have done, and what to do next."""
+        names, since = ", ".join(dict.fromkeys(self.guards)), f" since {self.since}" if self.since else ""
+        return (
+            f"memguard is observing ({names}): {self.would} records would have been withheld{since}. "
+            "memguard status shows which rules; memguard config promote enforces them"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class GuardRaised(Event):
     """A guard failed; ``decision`` is what its fail mode made of it."""
 

@@ -17,7 +17,7 @@ or the store, and keeps no state from one record to the next unless it says so.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
@@ -64,7 +64,16 @@ class Ask:
     max_tokens: int
 
 
-Effect = Fetch | Embed | Ask
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Ask for a slow call of the guard's own, such as another library's detector: ``fn(*args)`` in a worker,
+    within the time limit of effects. The answer is what it returns; what it raises comes back into the guard."""
+
+    fn: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+
+
+Effect = Fetch | Embed | Ask | Work
 #: A guard that needs something: yields effects, is sent their results, returns its decision.
 Steps = Generator[Effect, Any, Decision]
 

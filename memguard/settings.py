@@ -134,6 +134,9 @@ class Policy(Part):
     fail_modes: Mapping[Name, FailMode] = Field(
         default_factory=dict, description="fail mode by guard, where it differs"
     )
+    effect_seconds: float = Field(
+        default=5.0, gt=0, le=600, description="how long a guard may wait for a model before it counts as failed"
+    )
 
 
 class Store(Part):

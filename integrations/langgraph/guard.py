@@ -51,7 +51,7 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
     store_kind = "langgraph-async-sqlite-saver" if is_async else "langgraph-sqlite-saver"
     custody = mg.custody(saver, name, operations, kind=store_kind, place=place, overrides=overrides)
     operations.custody = custody
-    if mg.screening:
+    if mg.screening.writes:
         operations.screen = MessageScreen(mg, custody.store)
     guarded = guarded_type(type(saver))(saver, operations)
     care = SqliteCare(operations, scan) if isinstance(scan, SqliteScan) else GeneralCare(operations, scan)

@@ -62,7 +62,7 @@ def guard_store(
     operations.custody = custody
     if isinstance(table, MemoryTable):
         table.custody = custody
-    if mg.screening:
+    if mg.screening.writes:
         operations.screen = _screen(mg, custody.store)
     sweeps = shipped in _SQLITE
     guarded = guarded_type(type(store), sweeps=sweeps, is_async=is_async)(store, operations)
@@ -130,7 +130,7 @@ def _screen(mg: MemGuard, store: str) -> Screen:
             record = Record(
                 record.content, store, key, record.source, record.lineage, data={"claims": claims}
             )
-        outcome = mg.screen(record)
+        outcome = mg.screening.write(record)
         decision = _stored(outcome.decision)
         where = name(namespace, key)
         if decision.flagged:

@@ -171,7 +171,7 @@ class MessageScreen:
         with self._mutex:  # LangGraph puts states and writes from several threads
             decision = self._decided.pop(key, None)
             if decision is None:
-                decision = self._mg.screen(record).decision.for_state()
+                decision = self._mg.screening.write(record).decision.for_state()
                 if decision.disposition is not Disposition.ALLOW:
                     where = f"message {record.key} of thread {thread!r}"
                     self._mg.events.emit(WriteDecided(self._store, where, decision))

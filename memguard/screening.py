@@ -1,0 +1,253 @@
+"""The chains of a home: what its guards say of a record, counted, told, and open to the program's own word.
+
+Adapters ask :meth:`Screening.write` before they store and :meth:`Screening.read` after verification. Around
+the chain stand three things that are no guards: the allow-list (a text that a person has reviewed), the hook
+``on_decision`` (the program's own policy over a finished decision), and the effects that guards ask for,
+each performed within a time limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, Protocol
+
+from memguard import context, registry
+from memguard.deadline import Workers
+from memguard.decision import Decision, Disposition, Evidence
+from memguard.events import Bus, GuardRaised, Observing
+from memguard.guard import Fetch, GuardContext, Stage, Work
+from memguard.isolate import Raised, attempt
+from memguard.pipeline import FAILED, Outcome, Pipeline, Seat, assemble
+from memguard.record import Record, Source, Trust
+from memguard.runtime import Handlers, arun, run
+from memguard.settings import Config, Mode
+from memguard.tally import Tally, today
+
+#: Code of a decision that the allow-list turned into allow, and of one that the program's hook changed.
+ALLOWED, HOOKED = "MG240", "MG241"
+
+#: The program's own word on a finished decision: another disposition, or None for no opinion.
+Hook = Callable[[Decision, Record], Disposition | None]
+
+
+class Allowed(Protocol):
+    """The allow-list (:mod:`memguard.allowlist`)."""
+
+    def allowed(self, content: str) -> object | None:
+        """The entry that allows this text, None if there is none."""
+        ...
+
+
+class Screening:
+    """What the guards of one home say.
+
+    Args:
+        config: names the guards, their modes and limits.
+        bus: hears of failed guards.
+        tally: counts decisions; None counts nothing (``check`` of a program that has no home).
+        performers: how effects are performed, by type (``Fetch`` by the stores, ``Embed`` and ``Ask`` by models).
+        allowlist: texts that a person has reviewed.
+        hook: ``on_decision``.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        bus: Bus,
+        *,
+        tally: Tally | None = None,
+        performers: Handlers | None = None,
+        allowlist: Allowed | None = None,
+        hook: Hook | None = None,
+    ) -> None:
+        self._config, self._bus, self._tally = config, bus, tally
+        self.writing = chain(config, Stage.WRITE)
+        self.reading = chain(config, Stage.READ)
+        self._allowlist, self.hook = allowlist, hook
+        self._workers = Workers(config.policy.effect_seconds)
+        self._performers = dict(performers or {})
+        self._rules: Pipeline | None = None
+        self._noted: object = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether any write guard is on."""
+        return bool(self.writing.seats)
+
+    @property
+    def observing(self) -> tuple[str, ...]:
+        """Names of the guards that only report, of both chains."""
+        return (*self.writing.observing, *self.reading.observing)
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Guards that the configuration names and this version does not have."""
+        return (*self.writing.absent, *self.reading.absent)
+
+    def perform(self, effect: type, performer: Callable[[Any], object]) -> None:
+        """Say who performs a type of effect, such as the embedder that a store brings."""
+        self._performers[effect] = performer
+
+    # -- the chains ------------------------------------------------------------------------------
+
+    def write(self, record: Record, **about: Any) -> Outcome:
+        """What the write chain says of one record; ``about`` are fields of the guards' context."""
+        chain, moment = self.writing, self._moment(Stage.WRITE, about)
+        return self._settled(chain, run(chain.run(record, moment), self._handlers()), record)
+
+    async def awrite(self, record: Record, **about: Any) -> Outcome:
+        """Async :meth:`write`."""
+        chain, moment = self.writing, self._moment(Stage.WRITE, about)
+        return self._settled(chain, await arun(chain.run(record, moment), self._ahandlers()), record)
+
+    def read(self, record: Record, **about: Any) -> Outcome:
+        """What the read chain says of one record that verified."""
+        chain, moment = self.reading, self._moment(Stage.READ, about)
+        return self._settled(chain, run(chain.run(record, moment), self._handlers()), record)
+
+    async def aread(self, record: Record, **about: Any) -> Outcome:
+        """Async :meth:`read`."""
+        chain, moment = self.reading, self._moment(Stage.READ, about)
+        return self._settled(chain, await arun(chain.run(record, moment), self._ahandlers()), record)
+
+    def check(self, record: Record) -> Decision:
+        """What the rules say, whatever the mode; neither counted nor open to the hook."""
+        if self._rules is None:
+            self._rules = chain(self._config, Stage.WRITE, mode="enforce")
+        outcome = run(self._rules.run(record, self._moment(Stage.WRITE, {})), self._handlers())
+        return self._reviewed(outcome.decision, record)
+
+    def trust(self, source: Source) -> Trust | None:
+        """The level that the write chain gives a source, from its name alone."""
+        return run(self.writing.run(Record("", source=source), self._moment(Stage.WRITE, {}))).decision.trust
+
+    def _moment(self, stage: Stage, about: dict[str, Any]) -> GuardContext:
+        return GuardContext(stage, context.current_principal(), time.time(), **about)
+
+    def _settled(self, chain: Pipeline, outcome: Outcome, record: Record) -> Outcome:
+        """The outcome after review and hook; events told, the decision counted."""
+        for event in outcome.events:
+            self._bus.emit(event)
+        decision = self._reviewed(outcome.decision, record)
+        if self.hook is not None:
+            decision = self._asked(self.hook, decision, outcome.record, chain.stage)
+        if decision is not outcome.decision:
+            kept = (
+                outcome.record
+                if decision.rewritten is not None
+                else replace(outcome.record, content=record.content)
+            )
+            outcome = replace(outcome, decision=decision, record=kept)
+        if self._tally is not None:
+            self._tally.add(record.store, chain.stage.value, decision)
+            if chain.observing and self._noted != (day := today()):
+                self._noted = day
+                self._bus.emit(Observing(chain.observing, *self._tally.withheld_if_enforced()))
+        return outcome
+
+    # -- review and hook ---------------------------------------------------------------------------
+
+    def _reviewed(self, decision: Decision, record: Record) -> Decision:
+        """An allowed text is not held or flagged for what it says. Its trust stays: only its source gives that.
+
+        A guard that failed and a forged label are no matter of what the text says.
+        """
+        if self._allowlist is None or not decision.flagged or not _about_content(decision):
+            return decision
+        if self._allowlist.allowed(record.content) is None:
+            return decision
+        note = Evidence(ALLOWED, "a person has reviewed this text and allowed it")
+        return Decision(evidence=(*decision.evidence, note), trust=decision.trust, guard=decision.guard)
+
+    def _asked(self, hook: Hook, decision: Decision, record: Record, stage: Stage) -> Decision:
+        """The decision as the program's own hook leaves it; a hook that raises is a guard that failed."""
+        answer = attempt(hook, decision, record)
+        if isinstance(answer, Raised) or not isinstance(answer.value, Disposition | None):
+            name = answer.name if isinstance(answer, Raised) else "TypeError"
+            mode = self._config.policy.fail_mode
+            floor = {"closed": Disposition.REJECT, "quarantine": Disposition.QUARANTINE}.get(mode)
+            if floor is not None and decision.disposition < floor:
+                decision = replace(
+                    decision,
+                    disposition=floor,
+                    code=FAILED,
+                    reason=f"on_decision failed and the fail mode is {mode}",
+                    rewritten=None,
+                    guard="on_decision",
+                    score=1.0,
+                )
+            self._bus.emit(
+                GuardRaised("on_decision", stage.value, record.store, record.key, name, mode, decision)
+            )
+            return decision
+        if answer.value is None or answer.value is decision.disposition:
+            return decision
+        note = Evidence(HOOKED, f"on_decision made {decision.disposition} {answer.value}")
+        changed = replace(
+            decision,
+            disposition=answer.value,
+            evidence=(*decision.evidence, note),
+            code=decision.code or HOOKED,
+        )
+        if answer.value is Disposition.REWRITE and decision.rewritten is None:
+            return replace(changed, disposition=Disposition.FLAG)  # nothing to rewrite it to
+        return changed if answer.value is Disposition.REWRITE else replace(changed, rewritten=None)
+
+    # -- effects -------------------------------------------------------------------------------------
+
+    def _handlers(self) -> Handlers:
+        """Effects in the calling thread; models in a worker and in time. Stores keep to the thread they are in."""
+        found: dict[type, Callable[[Any], object]] = {Work: self._work}
+        for kind, performer in self._performers.items():
+            found[kind] = performer if kind is Fetch else _timed(self._workers, performer)
+        return found
+
+    def _ahandlers(self) -> Handlers:
+        found: dict[type, Callable[[Any], object]] = {Work: _aside(self._workers, _do)}
+        for kind, performer in self._performers.items():
+            found[kind] = performer if kind is Fetch else _aside(self._workers, performer)
+        return found
+
+    def _work(self, effect: Work) -> object:
+        return self._workers.call(_do, effect)
+
+
+def _about_content(decision: Decision) -> bool:
+    """Whether everything that speaks against the record is what it says: codes MG2xx, but for scope's MG22x."""
+    codes = {decision.code, *(item.rule for item in decision.evidence)}
+    return all(code.startswith("MG2") and not code.startswith("MG22") for code in codes)
+
+
+def _do(effect: Work) -> object:
+    return effect.fn(*effect.args)
+
+
+def _timed(workers: Workers, performer: Callable[[Any], object]) -> Callable[[Any], object]:
+    return lambda effect: workers.call(performer, effect)
+
+
+def _aside(
+    workers: Workers, performer: Callable[[Any], object]
+) -> Callable[[Any], Coroutine[Any, Any, object]]:
+    async def perform(effect: Any) -> object:
+        return await asyncio.to_thread(workers.call, performer, effect)
+
+    return perform
+
+
+def chain(config: Config, stage: Stage, mode: Mode | None = None) -> Pipeline:
+    """The guards of a stage: those that the configuration names, then what plug-ins brought, enforced."""
+    named = {*config.write.modes(), *config.read.modes(), *config.act.modes()}
+    brought = [
+        registry.guards.get(name).from_config(config) for name in registry.guards.names() if name not in named
+    ]
+    fail = config.policy.fail_modes
+    seats = tuple(
+        Seat(guard, "enforce", fail.get(guard.name, config.policy.fail_mode))
+        for guard in brought
+        if stage in guard.stages
+    )
+    return assemble(config, stage, registry.guards, mode=mode, plugins=seats)

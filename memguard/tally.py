@@ -1,0 +1,114 @@
+"""How often the guards decided what: counts by day, for ``memguard status``, the daily note and promotion.
+
+Counts only; no content and no record ids. They inform people and decide nothing, so they are not under the
+guard's tags: whoever writes the home can change them, and the documentation says so.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from memguard.decision import Decision, Disposition
+
+_SCHEMA = """CREATE TABLE IF NOT EXISTS decided (
+    day TEXT NOT NULL, store TEXT NOT NULL, stage TEXT NOT NULL, guard TEXT NOT NULL, code TEXT NOT NULL,
+    disposition TEXT NOT NULL, would TEXT NOT NULL, n INTEGER NOT NULL,
+    PRIMARY KEY (day, store, stage, guard, code, disposition, would)) WITHOUT ROWID"""
+_ADD = """INSERT INTO decided VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET n = n + excluded.n"""
+#: Decisions counted in memory before they are written down; :meth:`Tally.close` writes the rest.
+PENDING = 1000
+#: Days that are kept.
+KEPT_DAYS = 90
+
+Key = tuple[str, str, str, str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One line of the table. ``would`` is what enforcing had done, empty where it was enforced."""
+
+    day: str
+    store: str
+    stage: str
+    guard: str
+    code: str
+    disposition: str
+    would: str
+    n: int
+
+
+class Tally:
+    """The table in ``home/state.db``. Threads and processes may share it; a crash loses what was not written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._mutex = path, threading.Lock()
+        self._pending: Counter[Key] = Counter()
+        self._count = 0
+
+    def add(self, store: str, stage: str, decision: Decision) -> None:
+        """Count one decision."""
+        allowed = not decision.flagged
+        key = (
+            today().isoformat(),
+            store,
+            stage,
+            "" if allowed else decision.guard,
+            "" if allowed else decision.code,
+            str(decision.disposition),
+            str(decision.would or ""),
+        )
+        with self._mutex:
+            self._pending[key] += 1
+            self._count += 1
+            full = self._count >= PENDING
+        if full:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write down what was counted. A home that cannot be written keeps it in memory."""
+        with self._mutex:
+            pending, self._pending, self._count = self._pending, Counter(), 0
+        if not pending:
+            return
+        try:
+            with closing(sqlite3.connect(self._path, timeout=10)) as conn, conn:
+                conn.execute(_SCHEMA)
+                conn.executemany(_ADD, [(*key, n) for key, n in pending.items()])
+                oldest = date.fromordinal(today().toordinal() - KEPT_DAYS).isoformat()
+                conn.execute("DELETE FROM decided WHERE day < ?", (oldest,))
+        except sqlite3.Error:
+            with self._mutex:
+                self._pending.update(pending)
+
+    close = flush
+
+    def counts(self, since: date | None = None) -> Iterator[Count]:
+        """Every line since a day, those of this process that are not written yet included."""
+        self.flush()
+        with closing(sqlite3.connect(self._path, timeout=10)) as conn:
+            conn.execute(_SCHEMA)
+            found = conn.execute(
+                "SELECT * FROM decided WHERE day >= ? ORDER BY day, store, stage, guard, code",
+                (since.isoformat() if since else "",),
+            ).fetchall()
+        for row in found:
+            yield Count(*row)
+
+    def withheld_if_enforced(self) -> tuple[int, str]:
+        """Records that an observing guard would have withheld, and the first day of them (ISO, or empty)."""
+        severe = (str(Disposition.QUARANTINE), str(Disposition.REJECT))
+        found = [line for line in self.counts() if line.would in severe and line.disposition not in severe]
+        return sum(line.n for line in found), min((line.day for line in found), default="")
+
+
+def today() -> date:
+    """The day in UTC."""
+    return datetime.now(UTC).date()
