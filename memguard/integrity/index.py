@@ -24,11 +24,13 @@ def pack_key(text: str) -> bytes:
     """
     if len(text) == 36 and text[8] == text[13] == text[18] == text[23] == "-":
         digits = text.replace("-", "")
-        if len(digits) == 32 and digits.isalnum() and digits == digits.lower():
-            try:
-                return b"\x01" + bytes.fromhex(digits)
-            except ValueError:
-                pass  # letters beyond f: an ordinary key
+        try:
+            packed = bytes.fromhex(digits)
+        except ValueError:
+            pass  # letters beyond f: an ordinary key
+        else:
+            if len(packed) == 16 and packed.hex() == digits:  # in lower case, nothing between
+                return b"\x01" + packed
     return b"\xfe" + text.encode("utf-8", "surrogatepass")
 
 

@@ -12,21 +12,25 @@ without reading blobs. Byte layout and golden vectors: docs/spec/rows.md.
 from __future__ import annotations
 
 import hashlib
-import hmac
 import struct
 from binascii import Error, a2b_base64, b2a_base64
+from collections.abc import Iterable
+from hmac import compare_digest
 from typing import NamedTuple
 
 from memguard.errors import TamperedError
 from memguard.integrity.canonical import frame
+from memguard.integrity.mac import Mac
 
 PREFIX = "mg1."
 TAG = 16
 NOTHING = bytes(TAG)
-_FIXED = struct.Struct(">QII16s16s32s16s")
-#: The framed fields of fixed length: position, prev, replaced, content digest, each after its length.
-_FRAMED = struct.Struct(">IQIII16sI16sI32s")
-_LENGTH = struct.Struct(">I")
+#: Generation, fence, size, prev, replaced, digest: the fields of fixed length, packed and tagged as they stand.
+_FIELDS = struct.Struct(">QII16s16s32s")
+#: Where the content's digest, the tag and the extra bytes begin in a packed seal.
+FIXED = _FIELDS.size
+CONTENT, EXTRA = FIXED - 32, FIXED + TAG
+_length = struct.Struct(">I").pack
 _DOMAIN = b"memguard/row/1"
 
 
@@ -56,17 +60,21 @@ class Seal(NamedTuple):
     tag: bytes
     extra: bytes
 
+    @property
+    def packed(self) -> bytes:
+        """The fields as bytes: those of fixed length, the tag, the extra bytes."""
+        s = self
+        fields = _FIELDS.pack(s.generation, s.fence, s.size, s.prev, s.replaced, s.digest)
+        return fields + s.tag + s.extra
+
     def encode(self) -> str:
         """The seal as it stands in the store."""
-        packed = _FIXED.pack(
-            self.generation, self.fence, self.size, self.prev, self.replaced, self.digest, self.tag
-        )
-        text = b2a_base64(packed + self.extra, newline=False).decode("ascii")
+        text = b2a_base64(self.packed, newline=False).decode("ascii")
         return f"{PREFIX}{self.kid}.{text.rstrip('=') if self.extra else text}"
 
 
-def parse(text: object, record: str) -> Seal:
-    """Read a seal; whatever is not exactly one is tampering.
+def unpack(text: object, record: str) -> tuple[str, bytes]:
+    """Key id and packed fields of a seal; whatever is not exactly one is tampering.
 
     Raises:
         TamperedError: absent or malformed (case ``untagged``).
@@ -81,16 +89,37 @@ def parse(text: object, record: str) -> Seal:
             do="memguard audit STORE shows every such record; data from before the guard needs memguard adopt once.",
         )
     try:
-        kid, _, body = text[len(PREFIX) :].partition(".")
+        _, kid, body = text.split(".", 2)
         over = len(body) % 4
-        raw = a2b_base64(body + "=" * (-over % 4), strict_mode=True)
+        packed = a2b_base64(body + "=" * (4 - over) if over else body, strict_mode=True)
         # One spelling only: padding may stand there, and the last character has bits that say nothing.
-        if body[-1:] == "=" or (over and b2a_base64(raw, newline=False).rstrip(b"=") != body.encode()):
+        if body[-1:] == "=" or (over and b2a_base64(packed, newline=False).rstrip(b"=") != body.encode()):
             raise malformed(record)
-        generation, fence, size, prev, replaced, content, tag = _FIXED.unpack_from(raw)
-        return Seal(kid, generation, fence, size, prev, replaced, content, tag, raw[_FIXED.size :])
-    except (Error, ValueError, struct.error):
+    except (Error, ValueError):
         raise malformed(record) from None
+    if len(packed) < EXTRA:
+        raise malformed(record)
+    return kid, packed
+
+
+def parse(text: object, record: str) -> Seal:
+    """Read a seal.
+
+    Raises:
+        TamperedError: as :func:`unpack`.
+    """
+    kid, packed = unpack(text, record)
+    return read(kid, packed)
+
+
+def generation_of(packed: bytes) -> int:
+    """The generation in packed fields."""
+    return int.from_bytes(packed[:8], "big")
+
+
+def read(kid: str, packed: bytes) -> Seal:
+    """The seal of packed fields."""
+    return Seal(kid, *_FIELDS.unpack_from(packed), packed[FIXED:EXTRA], packed[EXTRA:])
 
 
 def malformed(record: str) -> TamperedError:
@@ -113,38 +142,30 @@ def digest(*parts: bytes) -> bytes:
 class Sealer:
     """Makes and checks tags for one kind of row in one context under one key.
 
-    The prefix of the framed message is the same for all of them and computed once.
+    The prefix of the tagged message is the same for all of them and hashed once.
     """
 
-    __slots__ = ("_key", "_prefix", "kid")
+    __slots__ = ("_digest", "kid")
 
     def __init__(self, key: bytes, kid: str, kind: bytes, store: str, context: str) -> None:
-        self._key = key
         self.kid = kid
-        self._prefix = frame(
-            _DOMAIN, kind, store.encode(), kid.encode(), context.encode("utf-8", "surrogatepass")
-        )
-
-    def _tag(
-        self,
-        key: bytes,
-        position: tuple[int, int, int],
-        prev: bytes,
-        replaced: bytes,
-        content: bytes,
-        extra: bytes,
-        bound: tuple[bytes, ...],
-    ) -> bytes:
-        # frame(key, position, prev, replaced, content, extra, *bound), with the lengths that are known packed at once
-        pieces = [
-            self._prefix,
-            _LENGTH.pack(len(key)),
+        self._digest = Mac(
             key,
-            _FRAMED.pack(16, *position, TAG, prev, TAG, replaced, 32, content),
-        ]
-        for part in (extra, *bound):
-            pieces += (_LENGTH.pack(len(part)), part)
-        return hmac.digest(self._key, b"".join(pieces), "sha256")[:TAG]
+            frame(_DOMAIN, kind, store.encode(), kid.encode(), context.encode("utf-8", "surrogatepass")),
+        ).digest
+
+    def _tag(self, fields: bytes, key: bytes, extra: bytes, bound: Iterable[bytes]) -> bytes:
+        pieces = [
+            fields,
+            _length(len(key)),
+            key,
+            _length(len(extra)),
+            extra,
+        ]  # fields || frame(key, extra, *bound)
+        for part in bound:
+            pieces.append(_length(len(part)))
+            pieces.append(part)
+        return self._digest(b"".join(pieces))[:TAG]
 
     def seal(
         self,
@@ -160,8 +181,14 @@ class Sealer:
         extra: bytes = b"",
     ) -> Seal:
         """The seal of a new row whose content digest is ``content`` (32 bytes)."""
-        tag = self._tag(key, (generation, fence, size), prev, replaced, content, extra, bound)
+        fields = _FIELDS.pack(generation, fence, size, prev, replaced, content)
+        tag = self._tag(fields, key, extra, bound)
         return Seal(self.kid, generation, fence, size, prev, replaced, content, tag, extra)
+
+    def proves(self, packed: bytes, key: bytes, bound: Iterable[bytes]) -> bool:
+        """Whether packed fields carry this key's tag over exactly this row."""
+        tag = self._tag(packed[:FIXED], key, packed[EXTRA:], bound)
+        return compare_digest(tag, packed[FIXED:EXTRA])
 
     def check(self, seal: Seal, key: bytes, bound: tuple[bytes, ...], record: str, case: str = "T1") -> None:
         """Whether the seal is this key's over exactly this row.
@@ -169,9 +196,7 @@ class Sealer:
         Raises:
             TamperedError: it is not. Nothing of the row may be decoded.
         """
-        s = seal
-        tag = self._tag(key, (s.generation, s.fence, s.size), s.prev, s.replaced, s.digest, s.extra, bound)
-        if not hmac.compare_digest(tag, s.tag):
+        if not self.proves(seal.packed, key, bound):
             raise tampered(record, case, "Its place or its fields do not match its tag.")
 
 

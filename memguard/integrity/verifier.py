@@ -11,16 +11,31 @@ added, or of another time. Rules for a whole context: count and keyed sum equal 
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from hmac import compare_digest
 from typing import NamedTuple
 
 from memguard.errors import IntegrityError, RollbackError, TamperedError
 from memguard.integrity.head import MODULUS, Accumulator, Head
 from memguard.integrity.index import CELL, Index
-from memguard.integrity.tag import NOTHING, TAG, Seal, Sealer, parse, tampered
+from memguard.integrity.mac import Mac
+from memguard.integrity.tag import (
+    CONTENT,
+    EXTRA,
+    FIXED,
+    NOTHING,
+    TAG,
+    Seal,
+    Sealer,
+    generation_of,
+    read,
+    tampered,
+    unpack,
+)
 from memguard.ports import KeyRing
+
+_PLACE = b"memguard/place/1"
 
 
 class Claim(NamedTuple):
@@ -78,7 +93,7 @@ class Context:
     """
 
     __slots__ = (
-        "_accumulator", "_keys", "_sealers", "doubt", "flawed", "head", "id", "index", "kid",
+        "_accumulator", "_keys", "_places", "_sealers", "doubt", "flawed", "head", "id", "index", "kid",
         "reads", "ready", "store",
     )  # fmt: skip
 
@@ -96,6 +111,7 @@ class Context:
         #: Change hint of the store when completeness was last checked.
         self.reads: object = None
         self._sealers: dict[tuple[bytes, str], Sealer] = {}
+        self._places: dict[str, Mac] = {}
         self._accumulator = Accumulator(keys.subkey("accumulator", kid), context)
 
     @property
@@ -112,26 +128,42 @@ class Context:
             self._sealers[kind, kid] = made
         return made
 
+    def _prove(self, claim: Claim) -> tuple[str, bytes]:
+        """Rules 1 to 4: the claim's key id and packed seal, both proved.
+
+        Raises:
+            TamperedError, UnknownKeyError.
+        """
+        kind, _, _, key, seal, bound, record, content, _, flaw = claim
+        if flaw is not None:
+            raise flaw
+        kid, packed = (seal.kid, seal.packed) if isinstance(seal, Seal) else unpack(seal, record)
+        sealer = self._sealers.get((kind, kid)) or self.sealer(kind, kid)
+        if not sealer.proves(packed, key, bound):
+            raise tampered(record, "T1", "Its place or its fields do not match its tag.")
+        if content is not None and not compare_digest(content, packed[CONTENT:FIXED]):
+            raise tampered(record, "T1", "Its bytes do not match the digest under its tag.")
+        return kid, packed
+
     def check(self, claim: Claim) -> Row:
         """Rules 1 to 4.
 
         Raises:
             TamperedError, UnknownKeyError.
         """
-        if claim.flaw is not None:
-            raise claim.flaw
-        seal = claim.seal if isinstance(claim.seal, Seal) else parse(claim.seal, claim.record)
-        self.sealer(claim.kind, seal.kid).check(seal, claim.key, claim.bound, claim.record)
-        if claim.content is not None and not hmac.compare_digest(claim.content, seal.digest):
-            raise tampered(claim.record, "T1", "Its bytes do not match the digest under its tag.")
+        kid, packed = self._prove(claim)
+        seal = read(kid, packed)
         return Row(claim.group, self.cell(claim.member, seal, claim.place), seal, claim.record)
 
     def cell(self, member: bytes, seal: Seal, place: bytes = b"") -> bytes:
         """The cell of a row: its member name and sixteen bytes only this state of it has."""
-        if not place:
-            return member + seal.tag
-        key = self._keys.subkey("row", seal.kid)
-        return member + hmac.digest(key, b"memguard/place/1" + seal.tag + place, "sha256")[:TAG]
+        return member + (self._placed(seal.kid, seal.tag, place) if place else seal.tag)
+
+    def _placed(self, kid: str, tag: bytes, place: bytes) -> bytes:
+        mac = self._places.get(kid)
+        if mac is None:
+            mac = self._places[kid] = Mac(self._keys.subkey("row", kid), _PLACE)
+        return mac.digest(tag + place)[:TAG]
 
     def term(self, group: bytes, cell: bytes) -> int:
         """The keyed hash of a cell, as it enters the head's sum."""
@@ -160,13 +192,16 @@ class Context:
         index = Index()
         total, top = 0, 0
         newer: list[Row] = []
-        generation = self.head.generation
-        term, check, add = self._accumulator.term, self.check, index.add
+        head = self.head.generation
+        prove, term, add = self._prove, self._accumulator.term, index.add
         for claim in claims:
-            row = check(claim)
-            if add(row.group, row.cell) is not None:
-                raise TamperedError("two rows claim one place.", case="T5", record=row.record)
-            total += term(row.group, row.cell)
+            kid, packed = prove(claim)
+            group, place = claim.group, claim.place
+            tag = packed[FIXED:EXTRA]
+            cell = claim.member + (self._placed(kid, tag, place) if place else tag)
+            if add(group, cell) is not None:
+                raise TamperedError("two rows claim one place.", case="T5", record=claim.record)
+            total += term(group, cell)
             if limit and index.cells > limit:
                 raise IntegrityError(
                     f"a context holds more than {limit} rows.",
@@ -176,10 +211,11 @@ class Context:
                     why="A scan is bounded, so that a flooded store cannot take all memory.",
                     do="Raise integrity.max_rows if the rows are yours; memguard audit STORE tells.",
                 )
-            if row.seal.generation > generation:
-                newer.append(row)
-            if row.seal.generation > top:
-                top = row.seal.generation
+            generation = generation_of(packed)
+            if generation > top:
+                top = generation
+            if generation > head:
+                newer.append(Row(group, cell, read(kid, packed), claim.record))
         return Observation(index, total % MODULUS, newer, top)
 
     def matches(self, seen: Observation) -> bool:

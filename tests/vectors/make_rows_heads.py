@@ -74,12 +74,11 @@ def canonical_forms() -> list[dict[str, str]]:
 
 def seal(kind: bytes, key: bytes, *, generation: int, fence: int, size: int, prev: bytes, replaced: bytes,
          content: bytes, extra: bytes, bound: list[bytes]) -> dict[str, Any]:  # fmt: skip
-    position = struct.pack(">QII", generation, fence, size)
-    message = frame(b"memguard/row/1", kind, STORE.encode(), KID.encode(), CONTEXT.encode()) + frame(
-        key, position, prev, replaced, content, extra, *bound
-    )
+    fields = struct.pack(">QII", generation, fence, size) + prev + replaced + content
+    place = frame(b"memguard/row/1", kind, STORE.encode(), KID.encode(), CONTEXT.encode())
+    message = place + fields + frame(key, extra, *bound)
     tag = mac(subkey("row"), message)[:16]
-    packed = position + prev + replaced + content + tag + extra
+    packed = fields + tag + extra
     text = f"mg1.{KID}.{b64encode(packed).decode().rstrip('=')}"
     return {
         "kind": kind.decode(),
