@@ -1,4 +1,4 @@
-"""``memguard config``: show every value with its origin, check a file, print its schema, seal it."""
+"""``memguard config``: show every value with its origin, check a file, print its schema, seal it, promote guards."""
 
 from __future__ import annotations
 
@@ -115,3 +115,42 @@ def seal(session: Session, apply: bool) -> Report:
     notes = [] if apply else ["nothing was changed: memguard config seal --apply seals the file as it stands"]
     facts = {"file": str(path), "matched_its_seal": before, "sealed": apply or before, "key_id": ring.current}
     return Report("config seal", facts=facts, notes=notes)
+
+
+@config.command("promote")
+@click.argument("guards", nargs=-1, metavar="[GUARD]...")
+@click.option("--apply", is_flag=True, help="Do it. Without this, only the plan is printed.")
+@with_session
+@reporting
+def promote(session: Session, guards: tuple[str, ...], apply: bool) -> Report:
+    """Make guards that only observe enforce what they say: the named ones, or all of them.
+
+    The plan says how many records each would have withheld while it observed (counts of this home, which
+    whoever writes the home can change). "integrity" names the verification of reads.
+    """
+    from memguard.cli.observing import observing, values_of
+    from memguard.cli.sealing import home_file, keys_of, reseal, with_values
+
+    path = home_file(session)
+    found = observing(session, guards)
+    if apply and found:
+        reseal(path, keys_of(session), with_values(path, values_of(found)))
+    notes = (
+        [] if apply or not found else ["nothing was changed: memguard config promote --apply enforces them"]
+    )
+    if not found:
+        notes = ["no guard only observes"]
+    rows = [
+        {
+            "stage": o.stage,
+            "guard": o.guard,
+            "would_withhold": o.would,
+            "since": o.since,
+            "becomes": "enforce",
+        }
+        for o in found
+    ]
+    columns = ("stage", "guard", "would_withhold", "since", "becomes")
+    return Report(
+        "config promote", facts={"file": str(path), "applied": apply}, columns=columns, rows=rows, notes=notes
+    )

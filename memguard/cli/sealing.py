@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from memguard.anchors import open_anchor
 from memguard.cli.session import Session
-from memguard.config import load, seal, unseal
+from memguard.config import load, seal, unseal, write_toml
 from memguard.errors import AnchorError, ConfigError, TamperedError
 from memguard.keys import open_keys
 from memguard.ports import KeyRing
@@ -71,6 +73,16 @@ def reseal(path: Path, keys: KeyRing, content: bytes | None = None) -> None:
         _replace(path, content)
     _replace(path.with_name(path.name + SUFFIX), seal(path.read_bytes(), keys.subkey(PURPOSE)))
     _note(path, keys)
+
+
+def with_values(path: Path, values: Mapping[str, Any]) -> bytes:
+    """The file at ``path`` with ``values`` laid over what it says. Environment and flags have no part in it;
+    comments are not kept.
+
+    Raises:
+        ConfigError: the file, or what it would say, is not a configuration.
+    """
+    return write_toml(load(path, keywords=values, environ={}).config).encode()
 
 
 def _note(path: Path, keys: KeyRing) -> None:

@@ -11,6 +11,8 @@ from memguard.cli.anchor import LogState
 from memguard.cli.output import Report, reporting
 from memguard.cli.place import local_path, same_volume
 from memguard.cli.session import Session, with_session
+from memguard.pipeline import FAILED
+from memguard.tally import Tally
 
 
 @click.command("status")
@@ -35,6 +37,7 @@ def status(session: Session) -> Report:
             "config_digest": config.digest(),
         }
         names = list(dict.fromkeys([*config.stores, *state.stores()]))
+        facts.update(_decided(mg.tally))
         rows = [_store(name, config.stores.get(name), state) for name in names]
     notes = []
     if facts["t9_covered"] is False:
@@ -44,6 +47,11 @@ def status(session: Session) -> Report:
     expires = config.observe.expires
     if expires is not None and expires < datetime.datetime.now(datetime.UTC).date():
         notes.append(f"WARN MG167 observing was to end on {expires}")
+    if facts["guard_failures"]:
+        notes.append(
+            f"WARN MG910 guards failed {facts['guard_failures']} times since {facts['counted_since']}; "
+            "the log says which"
+        )
     if not rows:
         notes.append("no store was guarded yet, and no [stores.NAME] is configured")
     return Report(
@@ -53,6 +61,21 @@ def status(session: Session) -> Report:
         rows=rows,
         notes=notes,
     )
+
+
+def _decided(tally: Tally) -> dict[str, Any]:
+    """What the guards did in the days that are counted."""
+    counts = list(tally.counts())
+    writes = [c for c in counts if c.stage == "write"]
+    held = ("quarantine", "reject")
+    return {
+        "writes_screened": sum(c.n for c in writes),
+        "writes_flagged": sum(c.n for c in writes if c.disposition in ("flag", "rewrite")),
+        "writes_withheld": sum(c.n for c in writes if c.disposition in held),
+        "would_withhold": sum(c.n for c in counts if c.would in held and c.disposition not in held),
+        "guard_failures": sum(c.n for c in counts if c.code == FAILED),
+        "counted_since": min((c.day for c in counts), default=None),
+    }
 
 
 def _store(name: str, configured: Any, state: LogState) -> dict[str, Any]:
