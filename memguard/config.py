@@ -30,7 +30,7 @@ from pydantic.fields import FieldInfo
 
 from memguard.errors import ConfigError
 from memguard.record import did_you_mean
-from memguard.settings import PRESETS, SOURCES, Config, Integrity, Part, Store, digest_of, json_schema
+from memguard.settings import PRESETS, SOURCES, Attested, Config, Integrity, Part, Store, digest_of, json_schema
 from memguard.tomlfile import dump, line_of, seal, unseal
 
 __all__ = [
@@ -326,8 +326,8 @@ def _options(path: Sequence[str]) -> list[str]:
     """Names that exist in the table at ``path``."""
     part: type[Part] = Config
     for step in path:
-        if part is Config and step == "stores":
-            part = Store
+        if part is Config and step in ("stores", "attested"):
+            part = Store if step == "stores" else Attested
             continue
         info = _by_name(part).get(step)
         inner = info.annotation if info else None

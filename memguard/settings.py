@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -24,6 +25,14 @@ _MODE: object = Mode
 FailMode = Literal["closed", "quarantine", "open"]
 Level = Literal["untrusted", "unknown", "tool", "user", "system"]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.\-]{0,63}$")]
+Owner = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^*\x00-\x1f\x7f]+$")]
+#: Where a row says whose it is: a segment of the namespace, the thread id or a part of it, a field of the metadata.
+Place = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^(namespace\.[0-9]{1,2}|thread(\.[0-9]{1,2})?|metadata\.[A-Za-z0-9_\-]{1,64})$"
+    ),
+]
 Uri = Annotated[str, StringConstraints(min_length=1, max_length=2048, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
@@ -117,10 +126,41 @@ class Limits(Part):
     )
 
 
+class Recall(Part):
+    """[guards.recall]: when a new record counts as text that came out of another one."""
+
+    min_words: int = Field(
+        default=8, ge=4, le=1000, description="words of a passage that count as taken over, at least"
+    )
+    share: float = Field(
+        default=0.5, gt=0, le=1, description="part of the new record, or of the old one, that must be the same"
+    )
+    records: int = Field(
+        default=4096, ge=1, le=1_000_000, description="records below user trust that a process remembers"
+    )
+    stored: int = Field(
+        default=100_000, ge=0, description="digests kept in the home for other processes; 0 keeps none"
+    )
+
+
+class Corroboration(Part):
+    """[guards.corroboration]: when agreement of independent sources raises trust."""
+
+    sources: int = Field(
+        default=2, ge=0, le=100, description="independent sources that must say the same; 0 never raises"
+    )
+    among: Literal["attested", "declared"] = Field(
+        default="attested", description="sources that sign, or also tools and users by their declared name"
+    )
+    ceiling: Level = Field(default="user", description="the highest level that agreement can give")
+
+
 class Guards(Part):
     """[guards]: settings shared by all guards."""
 
     limits: Limits = Limits()
+    recall: Recall = Recall()
+    corroboration: Corroboration = Corroboration()
 
 
 class Policy(Part):
@@ -135,7 +175,10 @@ class Policy(Part):
         default_factory=dict, description="fail mode by guard, where it differs"
     )
     effect_seconds: float = Field(
-        default=5.0, gt=0, le=600, description="how long a guard may wait for a model before it counts as failed"
+        default=5.0,
+        gt=0,
+        le=600,
+        description="how long a guard may wait for a model before it counts as failed",
     )
 
 
@@ -144,9 +187,66 @@ class Store(Part):
 
     kind: Name
     uri: Uri
-    scope: Mapping[Literal["tenant", "user"], str] = Field(
+    scope: Mapping[Literal["tenant", "user"], Place] = Field(
         default_factory=dict,
         description='where its rows say whose they are, such as "namespace.1", "thread" or "metadata.user"',
+    )
+
+
+class Attested(Part):
+    """[attested."KIND:ID"]: a source that signs what it says. What is not signed is not from it."""
+
+    public_key: str = Field(description="its Ed25519 public key, 64 hexadecimal digits")
+    level: Level = Field(default="user", description="trust of what it signed")
+    scope: Mapping[Literal["tenant", "user"], Owner] = Field(
+        default_factory=dict, description="the only owner that it may speak about; empty is any"
+    )
+    max_age: float = Field(
+        default=0.0, ge=0, description="seconds after which a signature is too old to be used; 0 is never"
+    )
+
+    @field_validator("public_key")
+    @classmethod
+    def _sound(cls, value: str) -> str:
+        if not re.fullmatch(r"[0-9a-f]{64}", value):
+            raise ValueError("an Ed25519 public key is 64 hexadecimal digits in lower case")
+        from memguard.curve import sound_point  # nacl is not worth its import time to whoever registers nobody
+
+        if not sound_point(bytes.fromhex(value)):
+            raise ValueError("the public key is not a canonical point of the prime-order group")
+        return value
+
+
+class Quarantine(Part):
+    """[quarantine]: where withheld writes are sealed, and for how long and how many."""
+
+    review_key: Uri | None = Field(
+        default=None,
+        description="URI of the review key, whose private half opens what is withheld; a writer needs only the public half",
+    )
+    review_public: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        default=None, description="its public half, 64 hex digits: what entries are sealed to"
+    )
+    max_age_days: float = Field(
+        default=90.0, gt=0, le=36_500, description="days after which a waiting entry's content is destroyed"
+    )
+    undo_days: float = Field(
+        default=7.0, ge=0, le=36_500, description="days for which a release or a drop can be undone"
+    )
+    max_entries: int = Field(
+        default=10_000,
+        ge=1,
+        le=1_000_000,
+        description="entries that hold content; at the limit writes are refused",
+    )
+    max_bytes: int = Field(
+        default=64 * 1024**2, ge=1024, description="sealed bytes kept; at the limit writes are refused"
+    )
+    max_digests: int = Field(
+        default=64,
+        ge=1,
+        le=10_000,
+        description="strings of one entry that the keyed content index can find it by",
     )
 
 
@@ -194,19 +294,30 @@ class Config(Part):
     guards: Guards = Guards()
     policy: Policy = Policy()
     stores: Mapping[Name, Store] = Field(default_factory=dict)
+    quarantine: Quarantine = Quarantine()
     observe: Observe = Observe()
     sources: Mapping[str, Level] = Field(
         default_factory=lambda: dict(SOURCES), description="trust by source; the longest match wins"
     )
+    attested: Mapping[str, Attested] = Field(
+        default_factory=dict, description="sources that sign, by kind:id (with * for many); the longest match wins"
+    )
     log: Log = Log()
+
+    @field_validator("attested")
+    @classmethod
+    def _attested_kinds(cls, value: Mapping[str, Attested]) -> Mapping[str, Attested]:
+        for pattern in value:
+            _kind_of(pattern)
+            if pattern.endswith(":*") or ":" not in pattern:
+                raise ValueError(f"{pattern[:80]!r} names a whole kind, not a source")
+        return value
 
     @field_validator("sources")
     @classmethod
     def _known_kinds(cls, value: Mapping[str, Level]) -> Mapping[str, Level]:
         for pattern in value:
-            kind = pattern.partition(":")[0]
-            if f"{kind}:*" not in SOURCES:
-                raise ValueError(f"{kind[:40]!r} is not a kind of source")
+            _kind_of(pattern)
         # Every kind keeps a level: a table that names one pattern does not forget the others.
         return {**SOURCES, **value}
 
@@ -218,6 +329,12 @@ class Config(Part):
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of :meth:`plain`, in hex; it goes into every report."""
         return digest_of(self.plain())
+
+
+def _kind_of(pattern: str) -> None:
+    kind = pattern.partition(":")[0]
+    if f"{kind}:*" not in SOURCES:
+        raise ValueError(f"{kind[:40]!r} is not a kind of source")
 
 
 def digest_of(plain: Mapping[str, Any]) -> str:
