@@ -124,6 +124,25 @@ class LedgerEntry:
 
 
 @runtime_checkable
+class Embedder(Protocol):
+    """Texts to vectors, the same ones in every process. Threads may share one."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the configuration; vectors of two names are not compared."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """Numbers per vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector per text, in order, of unit length or zero. Any string is taken, lone surrogates too."""
+        ...
+
+
+@runtime_checkable
 class Ledger(Protocol):
     """The hash-chained, append-only history of operations, per context."""
 

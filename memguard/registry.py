@@ -138,6 +138,8 @@ guards = Registry(
         "sanitizer": "memguard.guards.sanitizer:Sanitizer",
     },
 )
+#: By name in the configuration; each class has ``open()`` and is a :class:`memguard.ports.Embedder`.
+embedders = Registry("embedder", "memguard.embedders:NAMES", extras={"minilm": "minilm"})
 #: By URI scheme.
 anchors = Registry("anchor", "memguard.anchors:SCHEMES")
 #: By URI scheme.
@@ -183,12 +185,12 @@ commands = Registry(
 )
 
 ALL: Mapping[str, Registry] = {
-    registry.kind: registry for registry in (guards, anchors, keys, adapters, kinds, suts, cases, commands)
+    registry.kind: registry for registry in (guards, embedders, anchors, keys, adapters, kinds, suts, cases, commands)
 }
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Every name of a kind: guard, anchor, key, adapter, kind of store, sut or command."""
+    """Every name of a kind: guard, embedder, anchor, key, adapter, kind of store, sut or command."""
     return ALL[kind].names()
 
 

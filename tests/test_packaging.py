@@ -25,6 +25,7 @@ ARRIVES_WITH = {
     "click": "sqlite-utils",
     "langchain-core": "langgraph",
     "ormsgpack": "langgraph-checkpoint",
+    "numpy": "onnxruntime",
     "orjson": "langgraph-sdk",  # which langgraph brings; SqliteStore imports it without declaring it
 }
 TEXT = {".py", ".md", ".toml", ".txt", ".in", ".yml", ".yaml", ".json", ".cfg", ".sh", ".html", ".j2", ""}
