@@ -18,7 +18,7 @@ import hashlib
 import json
 import marshal
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
@@ -66,10 +66,13 @@ def bound_fields(parent: str | None, kind: str, metadata: Mapping[str, Any], lab
     return (_optional(parent), kind.encode(), canonical_json(metadata), bound_label)
 
 
+#: A claim of all its ten fields: what Claim(...) does, without the call that sorts arguments.
+_claim: Callable[[tuple[Any, ...]], Claim] = functools.partial(tuple.__new__, Claim)
 #: What stands after the bytes of a metadata column that the tag of a whole checkpoint binds, but for the seal.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _LONE = re.compile("[\ud800-\udfff]")
 _SEAL, _END = b'"seal": "', b'"}}'
+_SEAL_AT, _END_AT = len(_SEAL), len(_END)
 
 
 def metadata_text(metadata: Mapping[str, Any]) -> bytes:
@@ -118,14 +121,17 @@ def text_claim(
     """
     seal: str | None = None
     bound: tuple[bytes, ...] = ()
-    if isinstance(text, bytes):
+    if isinstance(text, bytes) and text.endswith(_END):
         at = text.rfind(_SEAL)
-        if at > 0 and text.endswith(_END):
-            seal = text[at + len(_SEAL) : -len(_END)].decode("utf-8", "replace")
-            bound = text_fields(None if parent is None else str(parent), str(kind), text[:at])
-    return Claim(
-        CHECKPOINT, pack_key(key), MAIN, key.encode("utf-8", "surrogatepass"), seal, bound, record, content
-    )
+        if at > 0:
+            seal = text[at + _SEAL_AT : -_END_AT].decode("utf-8", "replace")
+            bound = (
+                b"" if parent is None else b"=" + str(parent).encode("utf-8", "surrogatepass"),
+                str(kind).encode("utf-8", "surrogatepass"),
+                text[:at],
+            )
+    raw = key.encode("utf-8", "surrogatepass")
+    return _claim((CHECKPOINT, pack_key(key), MAIN, raw, seal, bound, record, content, b"", None))
 
 
 def _optional(text: str | None) -> bytes:

@@ -209,9 +209,9 @@ def _layout() -> Layout:
 def _sqlite_claims(
     thread: str, namespace: str, checkpoints: Sequence[Any], writes: Sequence[Any]
 ) -> Iterator[Claim]:
-    where = rows.name(thread, namespace, "")[len("checkpoint ") :]
+    where, claim_of = rows.name(thread, namespace, "")[len("checkpoint ") :], rows.text_claim
     for key, parent, kind, metadata in checkpoints:
-        yield rows.text_claim(str(key), parent, kind, metadata, f"checkpoint {key}{where}")
+        yield claim_of(str(key), parent, kind, metadata, f"checkpoint {key}{where}")
     for key, task, path, index, channel, kind in writes:
         record = f"pending write {channel!r} of {rows.name(thread, namespace, str(key))}"
         claim, order = rows.write_claim(str(key), task, channel, kind, record)

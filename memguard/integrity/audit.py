@@ -42,7 +42,7 @@ class Examination:
 
 def examine(context: Context, claims: Iterable[Claim]) -> Examination:
     """Check every claim; a failure is noted and the next one looked at."""
-    index, total, top = Index(), 0, 0
+    index, total, top = Index(), 0, context.head.generation
     newer: list[Row] = []
     good: list[tuple[Claim, Row]] = []
     bad: list[tuple[Claim, IntegrityError]] = []

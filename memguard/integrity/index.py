@@ -22,7 +22,7 @@ def pack_key(text: str) -> bytes:
     A UUID keeps its order because its text is fixed-width lower-case hexadecimal. The two
     forms are never compared byte by byte: see :func:`newest` and :func:`not_after`.
     """
-    if len(text) == 36 and text[8] == text[13] == text[18] == text[23] == "-":
+    if len(text) == 36 and text[8:24:5] == "----":
         digits = text.replace("-", "")
         try:
             packed = bytes.fromhex(digits)

@@ -30,8 +30,18 @@ _FIELDS = struct.Struct(">QII16s16s32s")
 #: Where the content's digest, the tag and the extra bytes begin in a packed seal.
 FIXED = _FIELDS.size
 CONTENT, EXTRA = FIXED - 32, FIXED + TAG
-_length = struct.Struct(">I").pack
 _DOMAIN = b"memguard/row/1"
+_pack_length = struct.Struct(">I").pack
+
+
+class _Lengths(dict[int, bytes]):
+    """Lengths as they stand in a frame. Most parts are short: to look one up is a third of packing it."""
+
+    def __missing__(self, length: int) -> bytes:
+        return _pack_length(length)
+
+
+_LENGTHS = _Lengths((length, _pack_length(length)) for length in range(512))
 
 
 class Seal(NamedTuple):
@@ -112,11 +122,6 @@ def parse(text: object, record: str) -> Seal:
     return read(kid, packed)
 
 
-def generation_of(packed: bytes) -> int:
-    """The generation in packed fields."""
-    return int.from_bytes(packed[:8], "big")
-
-
 def read(kid: str, packed: bytes) -> Seal:
     """The seal of packed fields."""
     return Seal(kid, *_FIELDS.unpack_from(packed), packed[FIXED:EXTRA], packed[EXTRA:])
@@ -155,17 +160,12 @@ class Sealer:
         ).digest
 
     def _tag(self, fields: bytes, key: bytes, extra: bytes, bound: Iterable[bytes]) -> bytes:
-        pieces = [
-            fields,
-            _length(len(key)),
-            key,
-            _length(len(extra)),
-            extra,
-        ]  # fields || frame(key, extra, *bound)
+        lengths = _LENGTHS
+        pieces = [fields, lengths[len(key)], key, lengths[len(extra)], extra]
         for part in bound:
-            pieces.append(_length(len(part)))
+            pieces.append(lengths[len(part)])
             pieces.append(part)
-        return self._digest(b"".join(pieces))[:TAG]
+        return self._digest(b"".join(pieces))[:TAG]  # of fields || frame(key, extra, *bound)
 
     def seal(
         self,

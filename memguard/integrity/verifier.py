@@ -28,7 +28,6 @@ from memguard.integrity.tag import (
     TAG,
     Seal,
     Sealer,
-    generation_of,
     read,
     tampered,
     unpack,
@@ -36,6 +35,7 @@ from memguard.integrity.tag import (
 from memguard.ports import KeyRing
 
 _PLACE = b"memguard/place/1"
+Bound = tuple[bytes, ...]
 
 
 class Claim(NamedTuple):
@@ -78,7 +78,14 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Observation:
-    """Every row of a context, checked one by one, added up, not yet compared with a head."""
+    """Every row of a context, checked one by one, added up, not yet compared with a head.
+
+    Attributes:
+        index: their cells.
+        total: the sum of the cells' terms.
+        newer: the rows of operations that the head does not count.
+        top: number of the newest operation, of the head or of a row.
+    """
 
     index: Index
     total: int = 0
@@ -128,15 +135,14 @@ class Context:
             self._sealers[kind, kid] = made
         return made
 
-    def _prove(self, claim: Claim) -> tuple[str, bytes]:
-        """Rules 1 to 4: the claim's key id and packed seal, both proved.
+    def _prove(
+        self, kind: bytes, key: bytes, seal: object, bound: Bound, record: str, content: bytes | None
+    ) -> tuple[str, bytes]:
+        """Rules 1 to 4: the key id and the packed fields of a seal that holds.
 
         Raises:
             TamperedError, UnknownKeyError.
         """
-        kind, _, _, key, seal, bound, record, content, _, flaw = claim
-        if flaw is not None:
-            raise flaw
         kid, packed = (seal.kid, seal.packed) if isinstance(seal, Seal) else unpack(seal, record)
         sealer = self._sealers.get((kind, kid)) or self.sealer(kind, kid)
         if not sealer.proves(packed, key, bound):
@@ -151,8 +157,9 @@ class Context:
         Raises:
             TamperedError, UnknownKeyError.
         """
-        kid, packed = self._prove(claim)
-        seal = read(kid, packed)
+        if claim.flaw is not None:
+            raise claim.flaw
+        seal = read(*self._prove(claim.kind, claim.key, claim.seal, claim.bound, claim.record, claim.content))
         return Row(claim.group, self.cell(claim.member, seal, claim.place), seal, claim.record)
 
     def cell(self, member: bytes, seal: Seal, place: bytes = b"") -> bytes:
@@ -189,18 +196,22 @@ class Context:
         Raises:
             TamperedError, UnknownKeyError; IntegrityError where there are more rows than ``limit``.
         """
-        index = Index()
-        total, top = 0, 0
+        index, total = Index(), 0
         newer: list[Row] = []
-        head = self.head.generation
-        prove, term, add = self._prove, self._accumulator.term, index.add
-        for claim in claims:
-            kid, packed = prove(claim)
-            group, place = claim.group, claim.place
+        head = top = self.head.generation.to_bytes(
+            8, "big"
+        )  # numbers of eight bytes are in the order of their bytes
+        prove, term, groups = self._prove, self._accumulator.term, index.groups
+        for kind, group, member, key, seal, bound, record, content, place, flaw in claims:
+            if flaw is not None:
+                raise flaw
+            kid, packed = prove(kind, key, seal, bound, record, content)
             tag = packed[FIXED:EXTRA]
-            cell = claim.member + (self._placed(kid, tag, place) if place else tag)
-            if add(group, cell) is not None:
-                raise TamperedError("two rows claim one place.", case="T5", record=claim.record)
+            cell = member + (self._placed(kid, tag, place) if place else tag)
+            if groups.setdefault(group, cell) is cell:
+                index.cells += 1
+            elif index.add(group, cell) is not None:
+                raise TamperedError("two rows claim one place.", case="T5", record=record)
             total += term(group, cell)
             if limit and index.cells > limit:
                 raise IntegrityError(
@@ -211,12 +222,11 @@ class Context:
                     why="A scan is bounded, so that a flooded store cannot take all memory.",
                     do="Raise integrity.max_rows if the rows are yours; memguard audit STORE tells.",
                 )
-            generation = generation_of(packed)
-            if generation > top:
-                top = generation
+            generation = packed[:8]
             if generation > head:
-                newer.append(Row(group, cell, read(kid, packed), claim.record))
-        return Observation(index, total % MODULUS, newer, top)
+                newer.append(Row(group, cell, read(kid, packed), record))
+                top = max(top, generation)
+        return Observation(index, total % MODULUS, newer, int.from_bytes(top, "big"))
 
     def matches(self, seen: Observation) -> bool:
         """Whether count and sum are the head's."""
