@@ -17,13 +17,13 @@ or the store, and keeps no state from one record to the next unless it says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from memguard.decision import Decision
-from memguard.record import Principal, Record
+from memguard.record import Principal, Record, Scope, Source
 
 if TYPE_CHECKING:  # pydantic is not worth its import time to somebody who only types ``import memguard``
     from memguard.settings import Config
@@ -73,7 +73,60 @@ class Work:
     args: tuple[Any, ...] = ()
 
 
-Effect = Fetch | Embed | Ask | Work
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Ask to use up a signature, which is good once at one place. The answer is whether it was new.
+
+    ``place`` names what was signed for (source, store, owner, record); ``at`` is its time in milliseconds:
+    what is not newer than the last one used at the place is not new.
+    """
+
+    place: str
+    at: int
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Ask how a record stands against what its scope wrote before; it is remembered unless only looked at.
+
+    The answer is a :class:`Standing`. ``slots`` are what it says of whom, as ``{slot: value}``; only
+    those of trusted records are kept and compared with.
+    """
+
+    store: str
+    scope: Scope
+    vector: tuple[float, ...]
+    source: Source
+    trusted: bool
+    slots: Mapping[str, str]
+    moment: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a record stands in the history of its scope.
+
+    Attributes:
+        count: records of the scope that were seen before.
+        nearest: cosine to the most alike of the last ones, in [-1, 1]; None if there are none.
+        drift: standard deviations by which it is farther from the scope's centre than its records are.
+        burst: records of this source in the last minute.
+        usual: the most of them in a minute before that, 0 for a new source.
+        known_source: whether the source wrote to this scope before.
+        contradicts: slots for which a trusted record holds another value.
+    """
+
+    count: int = 0
+    nearest: float | None = None
+    drift: float = 0.0
+    burst: int = 0
+    usual: int = 0
+    known_source: bool = True
+    contradicts: tuple[str, ...] = ()
+
+
+Effect = Fetch | Embed | Ask | Work | Spend | Compare
 #: A guard that needs something: yields effects, is sent their results, returns its decision.
 Steps = Generator[Effect, Any, Decision]
 

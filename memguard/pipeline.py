@@ -18,7 +18,7 @@ from memguard.errors import ConfigError
 from memguard.events import GuardRaised
 from memguard.guard import Effect, Guard, GuardContext, Stage
 from memguard.isolate import Answered, Raised, attempt
-from memguard.record import Record, did_you_mean
+from memguard.record import Record, Trust, did_you_mean
 from memguard.registry import Registry
 from memguard.settings import PRESETS, Config, FailMode, Mode
 
@@ -83,7 +83,7 @@ class Pipeline:
     def run(self, record: Record, ctx: GuardContext) -> Generator[Effect, Result, Outcome]:
         """Ask every guard about one record; yields effects, is sent results, returns the outcome.
 
-        A rewrite is what the guards after it see. An enforced rejection ends the chain, since
+        A rewrite is what the guards after it see, with the trust that those before it left. An enforced rejection ends the chain, since
         nothing can outweigh it.
         """
         decisions: list[Decision] = []
@@ -97,8 +97,10 @@ class Pipeline:
             else:
                 decision = answer.capped(_CEILING[seat.mode])
             decisions.append(decision)
-            if decision.rewritten is not None:
-                record = replace(record, content=decision.rewritten)
+            if decision.rewritten is not None or decision.trust is not None:
+                levels = [t for t in (record.trust, decision.trust) if t is not None]
+                content = record.content if decision.rewritten is None else decision.rewritten
+                record = replace(record, content=content, trust=Trust.least(levels))
             if decision.disposition is Disposition.REJECT:
                 break
         return Outcome(fold(decisions), tuple(decisions), record, tuple(events))
