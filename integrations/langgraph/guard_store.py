@@ -18,15 +18,11 @@ from memguard.home import STATE
 from memguard.integrations.langgraph.place import place_of
 from memguard.integrations.langgraph.store import GuardedStore, guarded_type
 from memguard.integrations.langgraph.store_care import GeneralStoreCare, SqliteStoreCare
+from memguard.integrations.langgraph.store_objects import GeneralTable, MemoryTable
 from memguard.integrations.langgraph.store_operations import StoreOperations
 from memguard.integrations.langgraph.store_rows import Namespace, context_of, name
-from memguard.integrations.langgraph.store_scan import (
-    AsyncSqliteTable,
-    GeneralTable,
-    MemoryTable,
-    SqliteTable,
-    Table,
-)
+from memguard.integrations.langgraph.store_sqlite import AsyncSqliteTable, SqliteTable
+from memguard.integrations.langgraph.store_table import Table
 from memguard.integrations.langgraph.store_writes import Screen
 from memguard.labels import Label
 from memguard.quarantine.held import Held

@@ -25,10 +25,11 @@ from memguard.integrations.langgraph.store_rows import (
     namespace_of,
     order_of,
     place_of,
-    position,
     unquoted,
 )
-from memguard.integrations.langgraph.store_scan import SqliteTable, reading
+from memguard.integrations.langgraph.store_seals import position, spell
+from memguard.integrations.langgraph.store_sqlite import SqliteTable
+from memguard.integrations.langgraph.store_table import reading
 from memguard.integrity.tag import Seal
 from memguard.integrity.verifier import Context
 
@@ -115,14 +116,15 @@ class SqliteStoreCare(GeneralStoreCare):
         with reading(claim.record):
             value = orjson.loads(stored.value)
             value.pop(FIELD, None)
-            content = self._form.content(value)
+            body = self._form.body(value)
         at = epoch(stored.expires or "NULL")
         own: dict[str, Any] = {}
         if at is not None:
             own = {"exp": int(at), "ttl": 0.0 if stored.ttl == "NULL" else float(unquoted(stored.ttl))}
         bound = self._form.own(own)
+        content = self._form.content(body)
         claim = claim._replace(seal=None, bound=(bound,), content=content, place=place_of(stored, bound, now))
-        return Existing(claim, content, extra, (stored, orjson.dumps(value), bound))
+        return Existing(claim, content, extra, (stored, body, bound))
 
     def write_seals(self, context: Context, sealed: Sequence[tuple[Existing, Seal]]) -> Operation[None]:
         """See :class:`~memguard.care.CareRows`."""
@@ -130,7 +132,7 @@ class SqliteStoreCare(GeneralStoreCare):
         statements = []
         for item, seal in sealed:
             stored, body, own = item.row
-            text = self._form.joined(body, own, seal.encode())
+            text = self._form.joined(body, own, spell(seal))
             statements.append(
                 ("UPDATE store SET value = ? WHERE prefix = ? AND key = ?", (text, prefix, stored.key))
             )

@@ -11,7 +11,7 @@ from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, SearchI
 
 from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph.store_rows import FIELD, Namespace
-from memguard.integrations.langgraph.store_scan import Hit
+from memguard.integrations.langgraph.store_table import Hit
 from memguard.labels import Label
 
 #: Filter keys that become part of a statement: a path of plain names.

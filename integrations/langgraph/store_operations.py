@@ -45,7 +45,7 @@ from memguard.integrations.langgraph.store_rows import (
     text_key,
     unquoted,
 )
-from memguard.integrations.langgraph.store_scan import Hit, Table, reading
+from memguard.integrations.langgraph.store_table import Hit, Table, reading
 from memguard.integrations.langgraph.store_writes import Writes, stamp
 from memguard.integrity.index import pack_key
 from memguard.integrity.verifier import Claim, Context

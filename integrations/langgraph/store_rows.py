@@ -28,11 +28,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from memguard.errors import IntegrityError, TamperedError, UnsupportedError
+from memguard.errors import TamperedError, UnsupportedError
+from memguard.integrations.langgraph.store_seals import read_any
 from memguard.integrations.langgraph.store_values import Forms
 from memguard.integrity.canonical import canonical_json, frame
 from memguard.integrity.index import MAIN, pack_key
-from memguard.integrity.tag import parse
+from memguard.integrity.tag import Seal
 from memguard.integrity.verifier import Claim
 
 FIELD = "memguard"
@@ -129,13 +130,17 @@ class TextForm:
         """The value to hand to the store (as it is: the store makes its text at once)."""
         return dict(value)
 
-    def content(self, value: Mapping[str, Any]) -> bytes:
-        """Digest of a value that is about to be stored.
+    def body(self, value: Mapping[str, Any]) -> bytes:
+        """The text of a value that is about to be stored.
 
         Raises:
             TypeError: the value is not JSON (the store would say the same).
         """
-        return hashlib.sha256(orjson.dumps(value)[:-1]).digest()
+        return orjson.dumps(value)
+
+    def content(self, body: bytes) -> bytes:
+        """Digest of a value's text."""
+        return hashlib.sha256(body[:-1]).digest()
 
     def own(self, own: Mapping[str, Any]) -> bytes:
         """The bytes of memguard's members but the seal, as they will stand in the text."""
@@ -145,9 +150,13 @@ class TextForm:
         """What the store is given."""
         return SealedValue(value, own)
 
-    def matches(self, found: Any, value: SealedValue) -> bool:
-        """Whether the store holds exactly what it was given."""
-        return type(found) is bytes and found == orjson.dumps(dict(value))
+    def expected(self, body: bytes, own: bytes, seal: Seal, text: str) -> bytes:
+        """What the store must show for what it was given."""
+        return self.joined(body, own, text)
+
+    def matches(self, found: Any, expected: bytes) -> bool:
+        """Whether it does."""
+        return type(found) is bytes and found == expected
 
     def open(self, raw: Any) -> Opened:
         """Take the stored text apart without parsing it. What is of another shape carries no seal."""
@@ -208,6 +217,10 @@ class ObjectForm:
         copied: dict[str, Any] = self._forms.copied(dict(value))
         return copied
 
+    def body(self, value: dict[str, Any]) -> dict[str, Any]:
+        """The value: it is kept as it is."""
+        return value
+
     def content(self, value: Mapping[str, Any]) -> bytes:
         """Digest of a value."""
         return self._forms.digest(value)
@@ -220,12 +233,13 @@ class ObjectForm:
         """What the store is given."""
         return {**value, FIELD: own} if self._plain else SealedValue(value, own)
 
-    def matches(self, found: Any, value: dict[str, Any]) -> bool:
-        """Whether the store holds what it was given."""
-        opened, own = self.open(found), value[FIELD]
-        mine = {k: v for k, v in own.items() if k != "seal"}
-        content = self.content({k: value[k] for k in value if k != FIELD})
-        return opened.seal == own["seal"] and opened.own == self.own(mine) and opened.content == content
+    def expected(self, body: dict[str, Any], own: bytes, seal: Seal, text: str) -> tuple[str, bytes, bytes]:
+        """What the store must show for what it was given: seal, digest, memguard's members."""
+        return text, seal.digest, own
+
+    def matches(self, found: Any, expected: tuple[str, bytes, bytes]) -> bool:
+        """Whether it does."""
+        return self.open(found)[:3] == expected
 
     def open(self, raw: Any) -> Opened:
         """Take a stored value apart."""
@@ -258,16 +272,19 @@ def claim_of(namespace: Namespace, stored: Stored, form: Form, now: float) -> tu
     key, opened = stored.key, form.open(stored.value)
     if not isinstance(key, str):  # no put stores such a key
         key, opened = repr(key), UNSEALED
+    record = name(namespace, key)
+    seal, flaw = read_any(opened.seal, opened.content, record)
     claim = Claim(
         ITEM,
         pack_key(key),
         MAIN,
         key.encode("utf-8", "surrogatepass"),
-        opened.seal,
+        seal,
         (opened.own,),
-        name(namespace, key),
+        record,
         opened.content,
         place_of(stored, opened.own, now),
+        flaw,
     )
     return claim, opened
 
@@ -287,18 +304,10 @@ def text_key(key: object) -> str:
     return key
 
 
-def position(at: int) -> bytes:
-    """The place of an item in its operation, for its seal: rows of an ordered table stand in this order."""
-    return at.to_bytes(4, "big")
-
-
 def order_of(claim: Claim) -> bytes | None:
     """What rows are ordered by: operation, then place in it. None without a seal that parses."""
-    try:
-        seal = parse(claim.seal, claim.record)
-    except IntegrityError:
-        return None
-    return seal.generation.to_bytes(8, "big") + seal.extra
+    seal = claim.seal
+    return seal.generation.to_bytes(8, "big") + seal.extra if isinstance(seal, Seal) else None
 
 
 def disordered(record: str) -> TamperedError:

@@ -22,10 +22,10 @@ from memguard.integrations.langgraph.store_rows import (
     name,
     namespace_of,
     place_of,
-    position,
     text_key,
 )
-from memguard.integrations.langgraph.store_scan import Table, reading
+from memguard.integrations.langgraph.store_seals import position, spell
+from memguard.integrations.langgraph.store_table import Table, reading
 from memguard.integrity.index import MAIN, MEMBER, pack_key, split, unpack_key
 from memguard.integrity.tag import NOTHING, Seal
 from memguard.integrity.verifier import Context
@@ -46,8 +46,11 @@ class Entry:
     op: PutOp
     value: dict[str, Any]
     own: dict[str, Any]
+    bound: bytes
     handed: Any = None
     seal: Seal | None = None
+    #: What the store must show afterwards.
+    expected: Any = None
 
 
 @dataclass(slots=True)
@@ -85,8 +88,9 @@ class Writes:
             return [self._sealed(context, parts[context.id]) for context in contexts]
 
         def perform() -> Operation[None]:
-            for part in parts.values():
-                yield from self._clear_vectors(part)
+            if self.table.vectored:
+                for part in parts.values():
+                    yield from self._clear_vectors(part)
             handed: list[PutOp] = []
             for part in parts.values():
                 handed += [part.deletes[key]._replace(value=None) for key in part.gone]
@@ -98,13 +102,11 @@ class Writes:
                     yield from self.table.drop_vectors(part.namespace, part.gone)
 
         def settle(contexts: list[Context], changes: Sequence[Change]) -> Operation[Sequence[Change]]:
-            done: list[Change] = []
             for context, change in zip(contexts, changes, strict=True):
                 part = parts[context.id]
                 if part.entries:
-                    change = replace(change, adds=(yield from self._read_back(context, part, started)))
-                done.append(change)
-            return done
+                    change.adds = yield from self._read_back(context, part, started)
+            return changes
 
         yield from self.custody.operate(names, prepare, perform, settle)
 
@@ -138,7 +140,8 @@ class Writes:
             own = screened
         if op.ttl is not None and (self.table.expiring or self.inner.supports_ttl):
             own = {**own, "exp": int(time.time() + op.ttl * 60), "ttl": op.ttl}
-        return Entry(op, self.table.form.kept(value), own)
+        form = self.table.form
+        return Entry(op, form.kept(value), own, form.own(own))
 
     def _sealed(self, context: Context, part: Part) -> Change:
         """Seal the part's values for the context as it stands, and say what changes."""
@@ -149,6 +152,7 @@ class Writes:
         for at, (key, entry) in enumerate(part.entries.items()):
             group = pack_key(key)
             old = index.member(group, MAIN)
+            body = form.body(entry.value)
             entry.seal = seal = context.sealer(ITEM).seal(
                 key.encode("utf-8", "surrogatepass"),
                 generation=context.head.generation + 1,
@@ -156,11 +160,13 @@ class Writes:
                 size=len(part.entries),
                 prev=context.commitment,
                 replaced=old[MEMBER:] if old else NOTHING,
-                content=form.content(entry.value),
-                bound=(form.own(entry.own),),
+                content=form.content(body),
+                bound=(entry.bound,),
                 extra=position(at),
             )
-            entry.handed = form.handed(entry.value, {"seal": seal.encode(), **entry.own})
+            text = spell(seal)
+            entry.handed = form.handed(entry.value, {"seal": text, **entry.own})
+            entry.expected = form.expected(body, entry.bound, seal, text)
             adds.append((group, context.cell(MAIN, seal)))  # the real cell is known after the commit
         for key in part.deletes:
             group = pack_key(key)
@@ -178,9 +184,7 @@ class Writes:
         An update leaves vectors of the old value behind where the new one has fewer; that is the store's
         way and is bound by the read-back. So what is there before must be what was bound.
         """
-        if not part.entries:
-            return
-        there = yield from self.table.vectors(part.namespace, list(part.entries))
+        there = yield from self.table.vectors(part.namespace, list(part.entries)) if part.entries else {}
         if not there:
             return
         context = self.custody.peek(context_of(part.namespace))
@@ -200,20 +204,24 @@ class Writes:
 
         A trigger in the database could have changed it on the way.
         """
-        found = yield from self.table.fetch(part.namespace, list(part.entries))
+        keys, vectored = list(part.entries), self.table.vectored
+        found = yield from self.table.fetch(part.namespace, keys)
+        if self.table.vectored and not vectored:  # they came since, and not by a store that embeds nothing
+            yield from self.table.drop_vectors(part.namespace, keys)
+            found = yield from self.table.fetch(part.namespace, keys)
         now = time.time()
         since, until = stamp(started), stamp(now)
         adds: list[Pair] = []
         for key, entry in part.entries.items():
             stored, seal = found.get(key), entry.seal
             assert seal is not None
-            held = stored is not None and self.table.form.matches(stored.value, entry.handed)
+            held = stored is not None and self.table.form.matches(stored.value, entry.expected)
             if stored is None or not held or not _within(stored, since, until):
                 error = _altered(name(part.namespace, key))
                 if stored is None or self.custody.enforcing:
                     raise error
                 self.custody.report(context.id, error.record or "", error)
-            place = place_of(stored, self.table.form.own(entry.own), now)
+            place = place_of(stored, entry.bound, now)
             adds.append((pack_key(key), context.cell(MAIN, seal, place)))
         return adds
 

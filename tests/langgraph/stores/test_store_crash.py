@@ -16,7 +16,7 @@ from langgraph.store.sqlite import SqliteStore
 from memguard import MemGuard
 from memguard.bench.suts import vectors
 from memguard.custody import Custody
-from memguard.integrations.langgraph.store_scan import SqliteTable
+from memguard.integrations.langgraph.store_sqlite import SqliteTable
 
 home, anchor, key, db, point, what = sys.argv[1:]
 mg = MemGuard.open(home, anchor=anchor, keys=key)
