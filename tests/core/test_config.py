@@ -238,6 +238,7 @@ def test_state_alone_names_the_home(tmp_path: Path) -> None:
     assert load(environ={}, cwd=tmp_path).home == hidden.parent
 
 
+places = st.sampled_from(["namespace.0", "namespace.12", "thread", "thread.1", "metadata.user_id"])
 words = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=12)
 names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,10}", fullmatch=True)
 modes = st.sampled_from(["off", "observe", "enforce", "flag", "rewrite", "quarantine", "reject"])
@@ -267,7 +268,7 @@ settings = st.fixed_dictionaries(
             names,
             st.fixed_dictionaries(
                 {"kind": names, "uri": words},
-                optional={"scope": st.dictionaries(st.sampled_from(["tenant", "user"]), words)},
+                optional={"scope": st.dictionaries(st.sampled_from(["tenant", "user"]), places)},
             ),
             max_size=2,
         ),
