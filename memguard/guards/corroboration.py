@@ -44,7 +44,7 @@ class Agreement:
         return self._ceiling, count
 
     def may_have_lifted(self, source: Source, level: Trust, stored: Trust) -> bool:
-        """Whether a stored level above the source's own can be such a lift (and not a policy that was lowered since)."""
+        """Whether a stored level above the source's own can be such a lift."""
         return bool(self._needed) and stored <= self._ceiling and self._witness(source, level)
 
     def _witness(self, source: Source, trust: Trust) -> bool:
