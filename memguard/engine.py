@@ -24,6 +24,7 @@ from memguard.anchors import open_anchor
 from memguard.anchors.locks import lock_of
 from memguard.background import Scrubber
 from memguard.boot import boot_id
+from memguard.attested import Used
 from memguard.care import AuditReport, Handle, Plan
 from memguard.caretaking import Caretaker
 from memguard.config import Config, Loaded, load, preset, seal, write_toml
@@ -32,6 +33,7 @@ from memguard.decision import Decision
 from memguard.effects import Lock
 from memguard.errors import AlreadyGuardedError, ConfigError, TamperedError, UnsupportedError
 from memguard.events import Adopted, AnchorCompacted, Bus, StartLine
+from memguard.guard import Spend
 from memguard.home import (
     CONFIG,
     LOCKS,
@@ -49,6 +51,7 @@ from memguard.labelbook import LabelBook, digest_of
 from memguard.labels import Label, label_of
 from memguard.ledger.sqlite import SqliteLedger
 from memguard.ports import Anchor, KeyRing
+from memguard.recall import Recall
 from memguard.record import MAX_ID, Record, Source, Trust, text_of
 from memguard.screening import Hook, Screening
 from memguard.slot import FileSlot, MemorySlot
@@ -100,8 +103,14 @@ class MemGuard:
         #: Labels of messages that differ from what their kind says.
         self.labels = LabelBook(home / STATE, keys, self._log)
         self.tally = Tally(home / STATE)
+        #: Text that the stores hold below user trust, and how often it was written again.
+        self.recall = Recall(keys, home / STATE, config.guards)
+        self._used = Used(self._log)
         #: What the guards say of records.
-        self.screening = Screening(config, self.events, tally=self.tally, hook=on_decision)
+        self.screening = Screening(
+            config, self.events, tally=self.tally, hook=on_decision, recall=self.recall
+        )
+        self.screening.perform(Spend, self._used.spend)
 
     # -- life --------------------------------------------------------------------------------
 
@@ -208,6 +217,7 @@ class MemGuard:
                 if made._log.head(CONFIG_PLACE) is not None:
                     note_configuration(made._log, found.content)  # after a rotation: under the current key
                 made.labels.rekey()
+                made._used.rekey()
             except TamperedError:
                 made.close()
                 raise
@@ -222,6 +232,7 @@ class MemGuard:
         with ExitStack() as last_first:  # one that fails does not keep the others open
             last_first.callback(self.tally.close)
             last_first.callback(self.labels.close)
+            last_first.callback(self.recall.close)
             last_first.callback(self._ledger.close)
             last_first.callback(self._log.close)
             for _, _, custody in self._guarded.values():

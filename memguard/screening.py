@@ -21,6 +21,7 @@ from memguard.events import Bus, GuardRaised, Observing
 from memguard.guard import Fetch, GuardContext, Stage, Work
 from memguard.isolate import Raised, attempt
 from memguard.pipeline import FAILED, Outcome, Pipeline, Seat, assemble
+from memguard.recall import Recall
 from memguard.record import Record, Source, Trust
 from memguard.runtime import Handlers, arun, run
 from memguard.settings import Config, Mode
@@ -51,6 +52,7 @@ class Screening:
         performers: how effects are performed, by type (``Fetch`` by the stores, ``Embed`` and ``Ask`` by models).
         allowlist: texts that a person has reviewed.
         hook: ``on_decision``.
+        recall: tells text that came out of what is trusted less, and is told of what was served.
     """
 
     def __init__(
@@ -62,7 +64,9 @@ class Screening:
         performers: Handlers | None = None,
         allowlist: Allowed | None = None,
         hook: Hook | None = None,
+        recall: Recall | None = None,
     ) -> None:
+        self.recall = recall
         self._config, self._bus, self._tally = config, bus, tally
         self.writing = chain(config, Stage.WRITE)
         self.reading = chain(config, Stage.READ)
@@ -95,11 +99,13 @@ class Screening:
 
     def write(self, record: Record, **about: Any) -> Outcome:
         """What the write chain says of one record; ``about`` are fields of the guards' context."""
+        record = record if self.recall is None else self.recall.attached(record)
         chain, moment = self.writing, self._moment(Stage.WRITE, about)
         return self._settled(chain, run(chain.run(record, moment), self._handlers()), record)
 
     async def awrite(self, record: Record, **about: Any) -> Outcome:
         """Async :meth:`write`."""
+        record = record if self.recall is None else self.recall.attached(record)
         chain, moment = self.writing, self._moment(Stage.WRITE, about)
         return self._settled(chain, await arun(chain.run(record, moment), self._ahandlers()), record)
 
@@ -141,6 +147,8 @@ class Screening:
                 else replace(outcome.record, content=record.content)
             )
             outcome = replace(outcome, decision=decision, record=kept)
+        if chain.stage is Stage.READ and self.recall is not None:
+            self.recall.note(outcome.record, decision.trust or record.trust or Trust.UNKNOWN)
         if self._tally is not None:
             self._tally.add(record.store, chain.stage.value, decision)
             if chain.observing and self._noted != (day := today()):
