@@ -91,13 +91,14 @@ class AuditReport:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What adopt or repair would do, or did.
+    """What adopt, repair, accept or revert would do, or did.
 
     Attributes:
-        verb: ``adopt``, ``repair`` or ``accept``.
+        verb: ``adopt``, ``repair``, ``accept`` or ``revert``.
         applied: whether it was done.
         actions: one for each context: ``{"context", "records", "action"}``.
         refused: contexts that it cannot help, with the reason.
+        notes: what a reader should know before it is applied, such as what cannot be restored.
     """
 
     verb: str
@@ -105,6 +106,7 @@ class Plan:
     applied: bool
     actions: tuple[dict[str, Any], ...] = ()
     refused: tuple[dict[str, Any], ...] = field(default=())
+    notes: tuple[str, ...] = field(default=())
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -114,6 +116,7 @@ class Plan:
             "applied": self.applied,
             "actions": list(self.actions),
             "refused": list(self.refused),
+            "notes": list(self.notes),
         }
 
 

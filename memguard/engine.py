@@ -51,6 +51,9 @@ from memguard.labelbook import LabelBook, digest_of
 from memguard.labels import Label, label_of
 from memguard.ledger.sqlite import SqliteLedger
 from memguard.ports import Anchor, KeyRing
+from memguard.quarantine.desk import Quarantine
+from memguard.quarantine.review import prepared
+from memguard.quarantine.vault import Vault
 from memguard.recall import Recall
 from memguard.record import MAX_ID, Record, Source, Trust, text_of
 from memguard.screening import Hook, Screening
@@ -103,6 +106,9 @@ class MemGuard:
         #: Labels of messages that differ from what their kind says.
         self.labels = LabelBook(home / STATE, keys, self._log)
         self.tally = Tally(home / STATE)
+        vault = Vault(home / STATE, keys, self._log, config.quarantine, emit=self.events.emit)
+        #: Withheld writes: list, show, release, drop, undo, export.
+        self.quarantine = Quarantine(vault, self._review_key(), self._ledger, self.events.emit)
         #: Text that the stores hold below user trust, and how often it was written again.
         self.recall = Recall(keys, home / STATE, config.guards)
         self._used = Used(self._log)
@@ -154,6 +160,7 @@ class MemGuard:
         here = Path.cwd()
         anchor, keys = beside(anchor, here), beside(keys, here)
         made = _preset(preset, {**(config or {}), "anchor": anchor, "keys": keys})
+        made = prepared(made, folder)
         ring = open_keys(_known(registry.keys, keys), create=True)
         store = open_anchor(_known(registry.anchors, anchor), create=True)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -218,6 +225,7 @@ class MemGuard:
                     note_configuration(made._log, found.content)  # after a rotation: under the current key
                 made.labels.rekey()
                 made._used.rekey()
+                made.quarantine.vault.rekey()
             except TamperedError:
                 made.close()
                 raise
@@ -233,6 +241,7 @@ class MemGuard:
             last_first.callback(self.tally.close)
             last_first.callback(self.labels.close)
             last_first.callback(self.recall.close)
+            last_first.callback(self.quarantine.close)
             last_first.callback(self._ledger.close)
             last_first.callback(self._log.close)
             for _, _, custody in self._guarded.values():
@@ -250,6 +259,10 @@ class MemGuard:
 
     def __repr__(self) -> str:
         return f"MemGuard({str(self.home)!r}, preset={self.config.preset!r}, anchor={self.anchor.uri!r})"
+
+    def _review_key(self) -> str | None:
+        uri = self.config.quarantine.review_key
+        return None if uri is None else beside(uri, self.home)
 
     def _harvest(self, records: Sequence[HeadRecord]) -> None:
         # Names that begin with @ are the guard's own heads (labels, configuration): they have no history.

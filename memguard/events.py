@@ -171,6 +171,43 @@ class GuardRaised(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PurposeFiltered(Event):
+    """A read for ``purpose="act"`` met records below the act level. With ``would`` they were served all the same."""
+
+    area: ClassVar[str] = "read"
+    level: ClassVar[int] = logging.DEBUG
+
+    store: str
+    records: int
+    would: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WithholdsTooMuch(Event):
+    """A read guard withheld more of a store than ``read.max_withheld_ratio`` allows, so it only observes there;
+    with ``over`` False the share is back within the limit and it enforces again."""
+
+    area: ClassVar[str] = "read"
+    level: ClassVar[int] = logging.ERROR
+
+    store: str
+    guard: str
+    #: Of the last ``of`` records, how many it withheld.
+    withheld: int
+    of: int
+    over: bool = True
+
+    def line(self) -> str:
+        """Which guard, how much, and what to look at."""
+        if not self.over:
+            return f"guard {self.guard} enforces again on reads of {self.store}: {self.withheld} of {self.of} withheld"
+        return (
+            f"guard {self.guard} withheld {self.withheld} of the last {self.of} records read from {self.store}, more "
+            "than read.max_withheld_ratio; it only observes there until the share is lower. Look at memguard status"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRefused(Event):
     """A record at rest was not as it was left. With ``served`` it was only reported."""
 
@@ -232,6 +269,46 @@ class Adopted(Event):
     store: str
     contexts: int
     records: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinePurged(Event):
+    """Content that nobody reviewed was destroyed in the quarantine; stubs are left."""
+
+    area: ClassVar[str] = "write"
+    level: ClassVar[int] = logging.WARNING
+
+    entries: tuple[str, ...]
+    #: Why: ``age``.
+    reason: str
+
+    def line(self) -> str:
+        """How many, and the first few."""
+        first = ", ".join(self.entries[:5]) + (", ..." if len(self.entries) > 5 else "")
+        return f"{len(self.entries)} quarantined entries were never reviewed and are destroyed ({self.reason}): {first}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed(Event):
+    """An operator released, dropped, purged or brought back quarantined entries."""
+
+    area: ClassVar[str] = "write"
+
+    entries: tuple[str, ...]
+    verb: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted(Event):
+    """An operator took records out of a store, by source or by time."""
+
+    area: ClassVar[str] = "integrity"
+    level: ClassVar[int] = logging.WARNING
+
+    store: str
+    records: int
+    by: str
 
 
 Observer = Callable[[Event], object]

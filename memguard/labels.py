@@ -45,6 +45,8 @@ class Label:
     trust: Trust = Trust.UNKNOWN
     decision: Decision | None = None
     lineage: Lineage = FIRST_HAND
+    #: The quarantined entry that an operator released it from, and who: ``q-0043 by alice``. Empty for any other.
+    released: str = ""
 
     @classmethod
     def of(cls, provenance: Provenance, decision: Decision) -> Label:
@@ -61,7 +63,7 @@ class Label:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values, short enough to live in every row: ``source``, ``trust``, and where there are
-        any ``parents`` (``[[id, trust or null], …]``) and ``flags`` (``[disposition, code]``)."""
+        any ``parents`` (``[[id, trust or null], …]``), ``flags`` (``[disposition, code]``) and ``released``."""
         values: dict[str, Any] = {"source": str(self.source), "trust": str(self.trust)}
         if self.lineage:
             values["parents"] = [
@@ -70,6 +72,8 @@ class Label:
             ]
         if self.decision is not None and self.decision.disposition is not Disposition.ALLOW:
             values["flags"] = [str(self.decision.disposition), self.decision.code]
+        if self.released:
+            values["released"] = self.released
         return values
 
     @classmethod
@@ -88,7 +92,10 @@ class Label:
             )
             flags = values.get("flags")
             decision = None if flags is None else Decision(Disposition(flags[0]), code=str(flags[1]))
-            return cls(Source.parse(values["source"]), Trust(values["trust"]), decision, Lineage(parents))
+            released = str(values.get("released", ""))
+            return cls(
+                Source.parse(values["source"]), Trust(values["trust"]), decision, Lineage(parents), released
+            )
         except (TypeError, ValueError, KeyError, IndexError):
             raise UnsupportedError(
                 "a stored label is not in a form that this version knows",

@@ -103,6 +103,24 @@ class Read(Part):
         le=1,
         description="a guard that withholds more than this falls back to observe, loudly",
     )
+    withheld_window: int = Field(
+        default=200, ge=1, le=100_000, description="records of a store over which that share is taken"
+    )
+    withheld_least: int = Field(
+        default=50, ge=1, le=100_000, description="records before the share says anything"
+    )
+    overfetch: int = Field(
+        default=3,
+        ge=1,
+        le=100,
+        description="times the asked number of candidates that are looked at where trusted and untrusted ones meet",
+    )
+    max_candidates: int = Field(
+        default=1000,
+        ge=1,
+        le=1_000_000,
+        description="candidates of one search, at most, however many are taken out",
+    )
 
 
 class Act(Part):
@@ -133,7 +151,10 @@ class Recall(Part):
         default=8, ge=4, le=1000, description="words of a passage that count as taken over, at least"
     )
     share: float = Field(
-        default=0.5, gt=0, le=1, description="part of the new record, or of the old one, that must be the same"
+        default=0.5,
+        gt=0,
+        le=1,
+        description="part of the new record, or of the old one, that must be the same",
     )
     records: int = Field(
         default=4096, ge=1, le=1_000_000, description="records below user trust that a process remembers"
@@ -155,10 +176,51 @@ class Corroboration(Part):
     ceiling: Level = Field(default="user", description="the highest level that agreement can give")
 
 
+class Anomaly(Part):
+    """[guards.anomaly]: when a memory stands out from those of its scope."""
+
+    near_duplicate: float = Field(default=0.95, gt=0, le=1, description="cosine from which on it repeats one")
+    drift: float = Field(
+        default=4.0, ge=1, description="standard deviations from the scope's centre that count as far"
+    )
+    burst: int = Field(default=30, ge=2, description="records of one source in a minute that count as many")
+    warm_up: int = Field(
+        default=30, ge=2, description="records of a scope before its statistics say anything"
+    )
+    judge_tokens: int = Field(default=100, ge=10, le=10_000, description="longest answer of the judge")
+    judge_confidence: float = Field(
+        default=0.8, ge=0, le=1, description="confidence from which on its verdict counts"
+    )
+
+
+class ValidityFields(Part):
+    """[guards.validity]: the members of a stored value by which it declares when it holds."""
+
+    since: str = Field(
+        default="valid_from", min_length=1, max_length=100, description="from when on: ISO 8601, or seconds"
+    )
+    until: str = Field(
+        default="valid_until", min_length=1, max_length=100, description="until when (exclusive)"
+    )
+    supersedes: str = Field(
+        default="supersedes", min_length=1, max_length=100, description="key, or keys, of what it replaces"
+    )
+
+
 class Guards(Part):
     """[guards]: settings shared by all guards."""
 
+    validity: ValidityFields = ValidityFields()
+    embedder: Name = Field(
+        default="hashing",
+        description="what turns texts into vectors: hashing, or minilm of the extra [minilm]",
+    )
+
+    embedder: Name = Field(
+        default="hashing", description="what turns texts to vectors: hashing, minilm or a plug-in's"
+    )
     limits: Limits = Limits()
+    anomaly: Anomaly = Anomaly()
     recall: Recall = Recall()
     corroboration: Corroboration = Corroboration()
 
@@ -210,7 +272,9 @@ class Attested(Part):
     def _sound(cls, value: str) -> str:
         if not re.fullmatch(r"[0-9a-f]{64}", value):
             raise ValueError("an Ed25519 public key is 64 hexadecimal digits in lower case")
-        from memguard.curve import sound_point  # nacl is not worth its import time to whoever registers nobody
+        from memguard.curve import (
+            sound_point,
+        )  # nacl is not worth its import time to whoever registers nobody
 
         if not sound_point(bytes.fromhex(value)):
             raise ValueError("the public key is not a canonical point of the prime-order group")
@@ -247,6 +311,17 @@ class Quarantine(Part):
         ge=1,
         le=10_000,
         description="strings of one entry that the keyed content index can find it by",
+    )
+
+
+class Judge(Part):
+    """[judge]: a model that the guards may ask. Absent unless configured: a question carries memory content away."""
+
+    url: str = Field(min_length=1, description="base URL of an endpoint for chat completions, ending in /v1")
+    model: str = Field(min_length=1, description="its name there")
+    key: str = Field(default="", description='where its API key is: "env:NAME"; empty for none')
+    budget_tokens: int = Field(
+        default=0, ge=0, description="tokens that one process may use; 0 is without limit"
     )
 
 
@@ -296,11 +371,13 @@ class Config(Part):
     stores: Mapping[Name, Store] = Field(default_factory=dict)
     quarantine: Quarantine = Quarantine()
     observe: Observe = Observe()
+    judge: Judge | None = None
     sources: Mapping[str, Level] = Field(
         default_factory=lambda: dict(SOURCES), description="trust by source; the longest match wins"
     )
     attested: Mapping[str, Attested] = Field(
-        default_factory=dict, description="sources that sign, by kind:id (with * for many); the longest match wins"
+        default_factory=dict,
+        description="sources that sign, by kind:id (with * for many); the longest match wins",
     )
     log: Log = Log()
 

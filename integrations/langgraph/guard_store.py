@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, PutOp
 from langgraph.store.memory import InMemoryStore
 
 from memguard.care import Handle
@@ -14,7 +14,6 @@ from memguard.decision import Decision, Disposition
 from memguard.engine import MemGuard
 from memguard.errors import QuarantinedError, RejectedError, UnsupportedError
 from memguard.events import WriteDecided
-from memguard.home import STATE
 from memguard.integrations.langgraph.place import place_of
 from memguard.integrations.langgraph.store import GuardedStore, guarded_type
 from memguard.integrations.langgraph.store_care import GeneralStoreCare, SqliteStoreCare
@@ -25,7 +24,6 @@ from memguard.integrations.langgraph.store_sqlite import AsyncSqliteTable, Sqlit
 from memguard.integrations.langgraph.store_table import Table
 from memguard.integrations.langgraph.store_writes import Screen
 from memguard.labels import Label
-from memguard.quarantine.held import Held
 from memguard.record import Record, text_of
 
 _SQLITE: dict[str, type[SqliteTable]] = {"SqliteStore": SqliteTable, "AsyncSqliteStore": AsyncSqliteTable}
@@ -66,6 +64,7 @@ def guard_store(
         SqliteStoreCare(operations, table) if isinstance(table, SqliteTable) else GeneralStoreCare(operations)
     )
     guarded.__dict__["_memguard"] = Handle(mg, custody, care, guarded._run, store)
+    mg.quarantine.know(custody.store, guarded)
     if sweeps:
         table.store.sweep_ttl = guarded.sweep_ttl  # what its sweeper calls
     return guarded
@@ -114,10 +113,11 @@ def _explicit_fields(store: BaseStore) -> None:
 
 def _screen(mg: MemGuard, store: str) -> Screen:
     """The write chain, as the store's operations ask for it."""
-    held = Held(mg.home / STATE, mg.keys)
     on_hold = mg.config.policy.on_hold
 
-    def screen(namespace: Namespace, key: str, value: dict[str, Any], claims: Any) -> dict[str, Any] | None:
+    def screen(
+        namespace: Namespace, key: str, value: dict[str, Any], claims: Any, op: PutOp
+    ) -> dict[str, Any] | None:
         declared = current_source()
         record = Record(text_of(value, max_items=mg.config.guards.limits.max_nodes), store, key)
         if declared is not None:
@@ -135,13 +135,26 @@ def _screen(mg: MemGuard, store: str) -> Screen:
             code = decision.code or None
             raise RejectedError("a guard rejected a write.", code=code, where=where, why=decision.reason)
         if decision.disposition is Disposition.QUARANTINE:
-            held.keep(store, context_of(namespace), key, value, decision)
+            found = outcome.record.provenance
+            kept = mg.quarantine.keep(
+                store,
+                context_of(namespace),
+                key,
+                value,
+                decision,
+                source=found.source,
+                trust=decision.trust or found.trust,
+                lineage=found.lineage,
+                ttl=op.ttl,
+                index=op.index,
+            )
             if on_hold == "raise":
                 raise QuarantinedError(
-                    "a guard withheld a write; it is kept in the guard's home.",
+                    f"a guard withheld a write; it is kept in the quarantine as {kept}.",
                     code=decision.code or None,
                     where=where,
                     why=decision.reason,
+                    do=f"memguard quarantine show {kept}",
                 )
             return None
         return {"label": Label.of(outcome.record.provenance, decision).as_dict()}

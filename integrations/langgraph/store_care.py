@@ -13,6 +13,7 @@ from memguard.custody import Pair
 from memguard.effects import Call, Operation
 from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph.store_operations import StoreOperations
+from memguard.integrations.langgraph.store_release import StoreReleasing
 from memguard.integrations.langgraph.store_rows import (
     FIELD,
     Namespace,
@@ -39,6 +40,8 @@ class GeneralStoreCare:
 
     def __init__(self, operations: StoreOperations) -> None:
         self._ops = operations
+        #: How a quarantined record goes back, and how records of a source are taken out.
+        self.releasing = StoreReleasing(operations)
 
     def scan(self, context: Context) -> Operation[Iterable[Any]]:
         """See :class:`~memguard.custody.Rows`."""

@@ -31,7 +31,7 @@ from memguard.integrity.tag import NOTHING, Seal
 from memguard.integrity.verifier import Context
 
 #: Asked about every value before it is stored: the members to bind beside the seal, or None to withhold it.
-Screen = Callable[[Namespace, str, dict[str, Any], Any], dict[str, Any] | None]
+Screen = Callable[[Namespace, str, dict[str, Any], Any, PutOp], dict[str, Any] | None]
 
 
 def stamp(moment: float) -> str:
@@ -134,7 +134,7 @@ class Writes:
         claims = value.pop(FIELD, None)  # only the guard writes this member
         own: dict[str, Any] = {}
         if self.screen is not None:
-            screened = self.screen(namespace, key, value, claims)
+            screened = self.screen(namespace, key, value, claims, op)
             if screened is None:
                 return None
             own = screened

@@ -1,0 +1,387 @@
+"""The quarantine's two tables in ``home/state.db``, and why an edit of them is found.
+
+``quarantine``      one row an entry: what may be seen of it, and its sealed bytes until they are purged.
+``quarantine_log``  one row an act: kept, released, dropped, undone, purged. Rows are only ever added.
+
+An entry's state is what the log says last. Every row is tagged; an act's tag covers the tag before it, and an
+entry's tag is bound by the act that kept it; how many acts there are, and the last one's tag, is a head in the
+anchor's log. So an entry that was edited, removed, or put back after it was dropped is found by whoever looks
+next. Acts beyond the head are those of a writer that was killed between its commit and its head: their tags
+hold, and the next writer counts them.
+"""
+
+from __future__ import annotations
+
+import hmac
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memguard.anchorlog import AnchorLog
+from memguard.anchors.locks import lock_of
+from memguard.errors import IntegrityError, RollbackError, TamperedError
+from memguard.integrity.canonical import frame
+from memguard.integrity.head import Head
+from memguard.integrity.logview import HeadRecord, Note
+from memguard.ports import KeyRing
+
+_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS quarantine (
+    seq INTEGER PRIMARY KEY, store TEXT NOT NULL, context TEXT NOT NULL, code TEXT NOT NULL, rule TEXT NOT NULL,
+    guard TEXT NOT NULL, source TEXT NOT NULL, trust TEXT NOT NULL, score TEXT NOT NULL, time TEXT NOT NULL,
+    place TEXT NOT NULL, "like" TEXT NOT NULL, content TEXT NOT NULL, body TEXT NOT NULL, public TEXT NOT NULL,
+    digest TEXT NOT NULL, size INTEGER NOT NULL, kid TEXT NOT NULL, tag TEXT NOT NULL, sealed BLOB)""",
+    """CREATE TABLE IF NOT EXISTS quarantine_log (
+    seq INTEGER PRIMARY KEY, entry INTEGER NOT NULL, verb TEXT NOT NULL, time TEXT NOT NULL, "by" TEXT NOT NULL,
+    note TEXT NOT NULL, bound TEXT NOT NULL, prev TEXT NOT NULL, kid TEXT NOT NULL, tag TEXT NOT NULL)""",
+)
+_ENTRIES = (
+    'SELECT seq, store, context, code, rule, guard, source, trust, score, time, place, "like", content, body, public, '
+    "digest, size, kid, tag, sealed IS NOT NULL FROM quarantine ORDER BY seq"
+)
+_ACTS = 'SELECT seq, entry, verb, time, "by", note, bound, prev, kid, tag FROM quarantine_log ORDER BY seq'
+#: The store name and context of the tables' head in the log; no store of a user can be called so.
+PLACE = ("@quarantine", "quarantine")
+
+
+class Row(NamedTuple):
+    """An entry's columns, as text but for the numbers that SQLite keeps as they are."""
+
+    seq: int
+    store: str
+    context: str
+    code: str
+    rule: str
+    guard: str
+    source: str
+    trust: str
+    score: str
+    time: str
+    place: str
+    like: str
+    content: str
+    body: str
+    public: str
+    digest: str
+    size: int
+
+
+class Act(NamedTuple):
+    """One line of the log. ``entry`` is 0 for an act on none."""
+
+    seq: int
+    entry: int
+    verb: str
+    time: str
+    by: str
+    note: str
+    bound: str = ""
+    prev: str = ""
+
+
+class Tables:
+    """Both tables, read and checked as a whole, and added to under a lock that all processes share.
+
+    Args:
+        path: state.db of the home.
+    """
+
+    def __init__(
+        self, path: Path, keys: KeyRing, log: AnchorLog, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._path, self._keys, self._log, self._clock = path, keys, log, clock
+        self._mutex = threading.RLock()
+        self._conn = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        self._conn.execute("PRAGMA journal_mode=WAL")
+        self._conn.execute("PRAGMA synchronous=FULL")  # what is withheld is nowhere else
+        self._conn.execute("PRAGMA secure_delete=ON")  # purged is overwritten, not only let go
+        for statement in _SCHEMA:
+            self._conn.execute(statement)
+        self._checked: tuple[object, int] = (None, -1)
+        self.entries: dict[int, Row] = {}
+        self.acts: list[Act] = []
+        self._last = ""
+        #: Changes whenever the tables were read anew; between, ``acts`` only grows.
+        self.epoch = 0
+
+    # -- reading -----------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Both tables as they stand, checked; ``entries`` and ``acts`` hold still inside.
+
+        Raises:
+            IntegrityError: an entry or an act is missing, was changed or was put back (case ``state``, MG346).
+        """
+        with self._mutex:
+            try:
+                self._sound()
+            except IntegrityError:
+                # A writer may be between its commit and its head: look again with writers kept out.
+                with self._locked():
+                    self._sound()
+            yield
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """As :meth:`reading`, with every other writer kept out; :meth:`add` and :meth:`keep` are legal inside."""
+        with self._mutex, self._locked():
+            self._sound()
+            yield
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        folder = self._path.parent / "locks"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        lock = lock_of(str(folder / "@quarantine.lock"), create=True)
+        lock.acquire(self)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def sealed(self, seq: int) -> bytes | None:
+        """The sealed bytes of an entry, None once they were purged."""
+        with self._mutex:
+            found = self._conn.execute("SELECT sealed FROM quarantine WHERE seq = ?", (seq,)).fetchone()
+        return None if found is None or found[0] is None else bytes(found[0])
+
+    def _version(self) -> object:
+        return self._conn.execute("PRAGMA data_version").fetchone()[0]
+
+    def _count(self) -> tuple[int, bytes]:
+        self._log.refresh()
+        known = self._log.head(PLACE)
+        return (known[1].generation, known[1].chain) if known else (0, bytes(32))
+
+    def _sound(self) -> None:
+        """Check everything, unless nobody else changed the file since the last time."""
+        (count, chain), version = self._count(), self._version()
+        if self._checked == (version, count):
+            return
+        entries, acts = self._conn.execute(_ENTRIES).fetchall(), self._conn.execute(_ACTS).fetchall()
+        if len(acts) < count:
+            raise _lost(count - len(acts))
+        last = ""
+        for number, row in enumerate(acts, start=1):
+            act = Act(*row[:-2])
+            if act.seq != number or act.prev != last or not self._holds("act", act, row[-2], row[-1]):
+                raise _changed(f"act {number} of quarantine_log")
+            last = str(row[-1])
+            if number == count and bytes.fromhex(last) != chain:
+                raise _changed(f"act {number} of quarantine_log")
+        bound = {act[1]: act[6] for act in acts if act[2] == "keep"}
+        purged = {act[1] for act in acts if act[2] in ("purge", "expire", "lost")}
+        found: dict[int, Row] = {}
+        for row in entries:
+            entry, (kid, tag, full) = Row(*row[:-3]), row[-3:]
+            whole = bool(full) != (entry.seq in purged)
+            if bound.get(entry.seq) != tag or not self._holds("entry", entry, kid, tag) or not whole:
+                raise _changed(f"entry q-{entry.seq:04d}")
+            found[entry.seq] = entry
+        missing = [seq for seq in bound if seq not in found and bound[seq]]
+        if missing:
+            raise _lost(len(missing))
+        self.entries, self.acts, self._last = found, [Act(*row[:-2]) for row in acts], last
+        self.epoch += 1
+        self._checked = (version, count)
+
+    def _holds(self, kind: str, row: Sequence[Any], kid: Any, tag: Any) -> bool:
+        return isinstance(kid, str) and hmac.compare_digest(self._tag(kind, row, kid), str(tag))
+
+    def _tag(self, kind: str, row: Sequence[Any], kid: str) -> str:
+        parts = (str(part).encode("utf-8", "surrogatepass") for part in row)
+        body = frame(b"memguard/quarantine/1", kind.encode(), *parts)
+        return hmac.digest(self._keys.subkey("quarantine", kid), body, "sha256").hex()
+
+    # -- writing -----------------------------------------------------------------------------
+
+    @property
+    def next(self) -> int:
+        """The number that the next entry gets."""
+        return max(self.entries, default=0) + 1
+
+    def keep(self, row: Row, sealed: bytes, by: str) -> None:
+        """Add an entry and the act that kept it. Only inside :meth:`writing`."""
+        kid = self._keys.current
+        tag = self._tag("entry", row, kid)
+
+        def insert() -> None:
+            marks = ", ".join("?" * (len(row) + 3))
+            self._conn.execute(f"INSERT INTO quarantine VALUES ({marks})", (*row, kid, tag, sealed))  # noqa: S608
+
+        self._write(insert, [(row.seq, "keep", by, "", tag)], {row.seq: row})
+
+    def add(self, acts: Sequence[tuple[int, str, str, str]]) -> None:
+        """Add acts (entry, verb, by, note), one head for all of them; ``purge`` and ``expire`` destroy the content.
+
+        Only inside :meth:`writing`.
+        """
+        purged = [entry for entry, verb, _, _ in acts if verb in ("purge", "expire")]
+
+        def destroy() -> None:
+            for seq in purged:
+                self._conn.execute("UPDATE quarantine SET sealed = NULL WHERE seq = ?", (seq,))
+
+        self._write(destroy, [(*act, "") for act in acts], {})
+
+    def _write(
+        self, change: Callable[[], None], acts: Sequence[tuple[int, str, str, str, str]], new: dict[int, Row]
+    ) -> None:
+        """One transaction, then one head. In memory only once both stand."""
+        last, made, kid = self._last, [], self._keys.current
+        self._conn.execute("BEGIN IMMEDIATE")
+        try:
+            change()
+            for entry, verb, by, note, bound in acts:
+                number = len(self.acts) + len(made) + 1
+                act = Act(number, entry, verb, repr(self._clock()), by, note, bound, last)
+                last = self._tag("act", act, kid)
+                self._conn.execute(
+                    "INSERT INTO quarantine_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*act, kid, last)
+                )
+                made.append(act)
+        except BaseException:
+            self._conn.execute("ROLLBACK")
+            raise
+        self._checked = (None, -1)  # until the head stands
+        self._conn.execute("COMMIT")
+        self._head(len(self.acts) + len(made), last)
+        self.acts.extend(made)
+        self.entries.update(new)
+        self._last = last
+        self._checked = (self._version(), len(self.acts))
+
+    def _head(self, count: int, last: str, operation: str = "quarantine") -> None:
+        before, _ = self._count()
+        head = Head(PLACE[1], generation=count, cells=count, chain=bytes.fromhex(last))
+        record = HeadRecord(PLACE[0], operation, time.time(), self._keys.current, head, None)
+        self._log.write([record], sync=True, expect=[(PLACE, before)])
+
+    # -- care --------------------------------------------------------------------------------
+
+    def rekey(self) -> None:
+        """After a rotation: rows and head under the current key, so that the old one may go."""
+        known = self._log.head(PLACE)
+        if known is None or known[0] == self._keys.current:
+            return
+        with self.writing():
+            self._rebuild(self.entries, self.acts, "rekey")
+
+    def lost(self) -> int:
+        """How many entries and acts are missing or changed."""
+        with self._mutex:
+            _, _, wrong = self._good()
+            try:
+                self._sound()
+            except IntegrityError:
+                return max(1, wrong)
+            return 0
+
+    def write_off(self, reason: str) -> int:
+        """An operator gives up on what is lost: what still verifies is kept, a signed note says the rest is not.
+
+        Returns:
+            How many entries and acts were written off.
+        """
+        with self._mutex, self._locked():
+            entries, acts, wrong = self._good()
+            details = {"reason": reason, "records": wrong, "time": time.time()}
+            self._log.write([Note(PLACE[0], "accept", details)], sync=True)
+            count, _ = self._count()
+            by_number = {act.seq: act for act in acts}
+            whole = [
+                by_number.get(n, Act(n, 0, "lost", repr(time.time()), "", ""))
+                for n in range(1, max([count, *by_number]) + 1)
+            ]
+            self._rebuild(entries, whole, "accept")
+            return wrong
+
+    def _good(self) -> tuple[dict[int, Row], list[Act], int]:
+        """Entries and acts that verify by themselves, and how many do not or are missing."""
+        count, _ = self._count()
+        rows, lines = self._conn.execute(_ENTRIES).fetchall(), self._conn.execute(_ACTS).fetchall()
+        acts = [Act(*line[:-2]) for line in lines if self._holds("act", Act(*line[:-2]), line[-2], line[-1])]
+        bound = {act.entry: act.bound for act in acts if act.verb == "keep"}
+        entries = {
+            row[0]: Row(*row[:-3])
+            for row in rows
+            if bound.get(row[0]) == row[-2] and self._holds("entry", Row(*row[:-3]), row[-3], row[-2])
+        }
+        kept = [act for act in acts if act.entry in entries or not act.entry]
+        wrong = max(count, len(lines)) - len(acts) + len(rows) - len(entries)
+        return entries, kept, wrong
+
+    def _rebuild(self, entries: dict[int, Row], acts: Sequence[Act], operation: str) -> None:
+        """Write both tables anew under the current key. What has no content any more and is not purged, is."""
+        kid, last, made = self._keys.current, "", []
+        tags = {seq: self._tag("entry", row, kid) for seq, row in entries.items()}
+        self._conn.execute("BEGIN IMMEDIATE")
+        try:
+            full = {
+                seq: bool(there)
+                for seq, there in self._conn.execute("SELECT seq, sealed IS NOT NULL FROM quarantine")
+            }
+            purged = {act.entry for act in acts if act.verb in ("purge", "expire")}
+            emptied = [seq for seq in entries if not full.get(seq) and seq not in purged]
+            self._conn.executemany(
+                "DELETE FROM quarantine WHERE seq = ?", [(seq,) for seq in full if seq not in entries]
+            )
+            self._conn.executemany(
+                "UPDATE quarantine SET sealed = NULL WHERE seq = ?", [(seq,) for seq in purged]
+            )
+            self._conn.executemany(
+                "UPDATE quarantine SET kid = ?, tag = ? WHERE seq = ?",
+                [(kid, tag, seq) for seq, tag in tags.items()],
+            )
+            self._conn.execute("DELETE FROM quarantine_log")
+            extra = [
+                Act(len(acts) + n, seq, "purge", repr(time.time()), "", "content lost")
+                for n, seq in enumerate(emptied, 1)
+            ]
+            for number, act in enumerate([*acts, *extra], start=1):
+                bound = tags.get(act.entry, "") if act.verb == "keep" else ""
+                act = act._replace(seq=number, bound=bound, prev=last)
+                last = self._tag("act", act, kid)
+                self._conn.execute(
+                    "INSERT INTO quarantine_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*act, kid, last)
+                )
+                made.append(act)
+        except BaseException:
+            self._conn.execute("ROLLBACK")
+            raise
+        self._checked = (None, -1)
+        self._conn.execute("COMMIT")
+        if made:
+            self._head(len(made), last, operation)
+
+    def close(self) -> None:
+        """Release the database. Idempotent."""
+        with self._mutex:
+            self._conn.close()
+
+
+def _lost(missing: int) -> RollbackError:
+    return RollbackError(
+        f"{missing} rows of the quarantine are missing from the guard's own database.",
+        case="state",
+        record="quarantine in state.db",
+        code="MG346",
+        why="The anchor counts what was withheld and what was done with it.",
+        do="Restore state.db; or memguard quarantine accept --reason TEXT --apply writes them off.",
+    )
+
+
+def _changed(what: str) -> TamperedError:
+    return TamperedError(
+        "the quarantine was changed in the guard's own database.",
+        case="state",
+        record=f"{what} in state.db",
+        code="MG346",
+        why="A row does not match its tag, stands in another's place, or was put back.",
+        do="Restore state.db; or memguard quarantine accept --reason TEXT --apply writes it off.",
+    )
