@@ -159,7 +159,8 @@ class Sealer:
             frame(_DOMAIN, kind, store.encode(), kid.encode(), context.encode("utf-8", "surrogatepass")),
         ).digest
 
-    def _tag(self, fields: bytes, key: bytes, extra: bytes, bound: Iterable[bytes]) -> bytes:
+    def tag(self, fields: bytes, key: bytes, extra: bytes, bound: Iterable[bytes]) -> bytes:
+        """The 16 bytes over packed fields (:data:`FIXED` bytes), record key, extra bytes and bound fields."""
         lengths = _LENGTHS
         pieces = [fields, lengths[len(key)], key, lengths[len(extra)], extra]
         for part in bound:
@@ -182,13 +183,8 @@ class Sealer:
     ) -> Seal:
         """The seal of a new row whose content digest is ``content`` (32 bytes)."""
         fields = _FIELDS.pack(generation, fence, size, prev, replaced, content)
-        tag = self._tag(fields, key, extra, bound)
+        tag = self.tag(fields, key, extra, bound)
         return Seal(self.kid, generation, fence, size, prev, replaced, content, tag, extra)
-
-    def proves(self, packed: bytes, key: bytes, bound: Iterable[bytes]) -> bool:
-        """Whether packed fields carry this key's tag over exactly this row."""
-        tag = self._tag(packed[:FIXED], key, packed[EXTRA:], bound)
-        return compare_digest(tag, packed[FIXED:EXTRA])
 
     def check(self, seal: Seal, key: bytes, bound: tuple[bytes, ...], record: str, case: str = "T1") -> None:
         """Whether the seal is this key's over exactly this row.
@@ -196,7 +192,7 @@ class Sealer:
         Raises:
             TamperedError: it is not. Nothing of the row may be decoded.
         """
-        if not self.proves(seal.packed, key, bound):
+        if not compare_digest(seal.tag, self.tag(seal.packed[:FIXED], key, seal.extra, bound)):
             raise tampered(record, case, "Its place or its fields do not match its tag.")
 
 

@@ -11,7 +11,7 @@ added, or of another time. Rules for a whole context: count and keyed sum equal 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import NamedTuple
@@ -35,7 +35,6 @@ from memguard.integrity.tag import (
 from memguard.ports import KeyRing
 
 _PLACE = b"memguard/place/1"
-Bound = tuple[bytes, ...]
 
 
 class Claim(NamedTuple):
@@ -135,21 +134,28 @@ class Context:
             self._sealers[kind, kid] = made
         return made
 
-    def _prove(
-        self, kind: bytes, key: bytes, seal: object, bound: Bound, record: str, content: bytes | None
-    ) -> tuple[str, bytes]:
-        """Rules 1 to 4: the key id and the packed fields of a seal that holds.
+    def _proved(self, claims: Iterable[Claim]) -> Iterator[tuple[bytes, bytes, str, bytes, str]]:
+        """Rules 1 to 4, claim by claim: group, cell, key id, packed seal and name of each row that holds.
+
+        One loop over local names, because a first verification is this and little else.
 
         Raises:
             TamperedError, UnknownKeyError.
         """
-        kid, packed = (seal.kid, seal.packed) if isinstance(seal, Seal) else unpack(seal, record)
-        sealer = self._sealers.get((kind, kid)) or self.sealer(kind, kid)
-        if not sealer.proves(packed, key, bound):
-            raise tampered(record, "T1", "Its place or its fields do not match its tag.")
-        if content is not None and not compare_digest(content, packed[CONTENT:FIXED]):
-            raise tampered(record, "T1", "Its bytes do not match the digest under its tag.")
-        return kid, packed
+        kind_now, kid_now, tag_of = None, None, None
+        for kind, group, member, key, seal, bound, record, content, place, flaw in claims:
+            if flaw is not None:
+                raise flaw
+            kid, packed = (seal.kid, seal.packed) if isinstance(seal, Seal) else unpack(seal, record)
+            if kid != kid_now or kind != kind_now or tag_of is None:
+                tag_of = self.sealer(kind, kid).tag
+                kind_now, kid_now = kind, kid
+            tag = packed[FIXED:EXTRA]
+            if not compare_digest(tag, tag_of(packed[:FIXED], key, packed[EXTRA:], bound)):
+                raise tampered(record, "T1", "Its place or its fields do not match its tag.")
+            if content is not None and not compare_digest(content, packed[CONTENT:FIXED]):
+                raise tampered(record, "T1", "Its bytes do not match the digest under its tag.")
+            yield group, member + (self._placed(kid, tag, place) if place else tag), kid, packed, record
 
     def check(self, claim: Claim) -> Row:
         """Rules 1 to 4.
@@ -157,10 +163,8 @@ class Context:
         Raises:
             TamperedError, UnknownKeyError.
         """
-        if claim.flaw is not None:
-            raise claim.flaw
-        seal = read(*self._prove(claim.kind, claim.key, claim.seal, claim.bound, claim.record, claim.content))
-        return Row(claim.group, self.cell(claim.member, seal, claim.place), seal, claim.record)
+        ((group, cell, kid, packed, record),) = self._proved((claim,))
+        return Row(group, cell, read(kid, packed), record)
 
     def cell(self, member: bytes, seal: Seal, place: bytes = b"") -> bytes:
         """The cell of a row: its member name and sixteen bytes only this state of it has."""
@@ -201,13 +205,8 @@ class Context:
         head = top = self.head.generation.to_bytes(
             8, "big"
         )  # numbers of eight bytes are in the order of their bytes
-        prove, term, groups = self._prove, self._accumulator.term, index.groups
-        for kind, group, member, key, seal, bound, record, content, place, flaw in claims:
-            if flaw is not None:
-                raise flaw
-            kid, packed = prove(kind, key, seal, bound, record, content)
-            tag = packed[FIXED:EXTRA]
-            cell = member + (self._placed(kid, tag, place) if place else tag)
+        term, groups = self._accumulator.term, index.groups
+        for group, cell, kid, packed, record in self._proved(claims):
             if groups.setdefault(group, cell) is cell:
                 index.cells += 1
             elif index.add(group, cell) is not None:
