@@ -173,6 +173,16 @@ class ScopeMap:
                 )
         return tuple(found)
 
+    def scope_of(self, namespace: Sequence[str]) -> Scope:
+        """Whose a namespace is, as it says itself."""
+        found = {p: namespace[at] for p, at in self.namespace.items() if at < len(namespace)}
+        return Scope(found.get("tenant"), found.get("user"))
+
+    def scope_of_thread(self, thread: str) -> Scope:
+        """Whose a thread is, so far as its id says."""
+        found = {p: thread if at < 0 else self._segment(thread, at) for p, at in self.thread.items()}
+        return Scope(found.get("tenant"), found.get("user"))
+
     # -- threads -----------------------------------------------------------------------------------
 
     def owns_thread(self, scope: Scope, thread: object) -> bool:
