@@ -16,7 +16,9 @@ from memguard.integrations.langgraph.messages import MessageScreen
 from memguard.integrations.langgraph.operations import Operations
 from memguard.integrations.langgraph.place import place_of
 from memguard.integrations.langgraph.saver import GuardedSaver, guarded_type
+from memguard.integrations.langgraph.saver_scoping import ScopedSaver
 from memguard.integrations.langgraph.scan import AsyncSqliteScan, GeneralScan, SqliteScan
+from memguard.integrations.langgraph.scoping import binding, taken
 
 _SQLITE = {"SqliteSaver": SqliteScan, "AsyncSqliteSaver": AsyncSqliteScan}
 
@@ -26,7 +28,9 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
 
     Raises:
         UnsupportedError: the saver cannot be copied, or has no serializer.
+        ConfigError: its scope map cannot be used (MG225).
     """
+    places, overrides = taken(overrides)
     kind = _sqlite_kind(saver)
     is_async = _is_async(saver)
     scan: SqliteScan | GeneralScan = _SQLITE[kind]() if kind else GeneralScan(is_async)
@@ -51,9 +55,11 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
     store_kind = "langgraph-async-sqlite-saver" if is_async else "langgraph-sqlite-saver"
     custody = mg.custody(saver, name, operations, kind=store_kind, place=place, overrides=overrides)
     operations.custody = custody
+    bound = binding(mg, custody.store, places, "thread", "metadata")
     if mg.screening.writes:
-        operations.screen = MessageScreen(mg, custody.store)
-    guarded = guarded_type(type(saver))(saver, operations)
+        operations.screen = MessageScreen(mg, custody.store, bound)
+    face: Any = operations if bound is None else ScopedSaver(operations, bound)
+    guarded = guarded_type(type(saver))(saver, face)
     care = SqliteCare(operations, scan) if isinstance(scan, SqliteScan) else GeneralCare(operations, scan)
     return mg.attach(guarded, Handle(mg, custody, care, guarded._run, saver))
 

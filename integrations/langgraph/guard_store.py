@@ -15,6 +15,7 @@ from memguard.engine import MemGuard
 from memguard.errors import QuarantinedError, RejectedError, UnsupportedError
 from memguard.events import WriteDecided
 from memguard.integrations.langgraph.place import place_of
+from memguard.integrations.langgraph.scoping import Binding, ScopedStore, binding, subject, taken
 from memguard.integrations.langgraph.store import GuardedStore, guarded_type
 from memguard.integrations.langgraph.store_care import GeneralStoreCare, SqliteStoreCare
 from memguard.integrations.langgraph.store_objects import GeneralTable, MemoryTable
@@ -37,7 +38,9 @@ def guard_store(
     Raises:
         UnsupportedError: its own sweeper is running (MG156), or it embeds whole values in a way that
             would embed the seal (MG157).
+        ConfigError: its scope map cannot be used (MG225).
     """
+    places, overrides = taken(overrides)
     shipped = _shipped(store)
     is_async = getattr(store, "_loop", None) is not None
     _no_sweeper(store)
@@ -56,10 +59,12 @@ def guard_store(
     operations.custody = custody
     if isinstance(table, MemoryTable):
         table.custody = custody
+    bound = binding(mg, custody.store, places, "namespace")
     if mg.screening.writes:
-        operations.screen = _screen(mg, custody.store)
+        operations.screen = _screen(mg, custody.store, bound)
     sweeps = shipped in _SQLITE
-    guarded = guarded_type(type(store), sweeps=sweeps, is_async=is_async)(store, operations)
+    face: Any = operations if bound is None else ScopedStore(operations, bound)
+    guarded = guarded_type(type(store), sweeps=sweeps, is_async=is_async)(store, face)
     care = (
         SqliteStoreCare(operations, table) if isinstance(table, SqliteTable) else GeneralStoreCare(operations)
     )
@@ -111,7 +116,7 @@ def _explicit_fields(store: BaseStore) -> None:
             )
 
 
-def _screen(mg: MemGuard, store: str) -> Screen:
+def _screen(mg: MemGuard, store: str, bound: Binding | None) -> Screen:
     """The write chain, as the store's operations ask for it."""
     on_hold = mg.config.policy.on_hold
 
@@ -126,7 +131,8 @@ def _screen(mg: MemGuard, store: str) -> Screen:
             record = Record(
                 record.content, store, key, record.source, record.lineage, data={"claims": claims}
             )
-        outcome = mg.screening.write(record)
+        owner = None if bound is None else bound.map.scope_of(namespace)
+        outcome = mg.screening.write(subject(record, (*namespace, key), value, owner))
         decision = _stored(outcome.decision)
         where = name(namespace, key)
         if decision.flagged:
@@ -157,7 +163,9 @@ def _screen(mg: MemGuard, store: str) -> Screen:
                     do=f"memguard quarantine show {kept}",
                 )
             return None
-        return {"label": Label.of(outcome.record.provenance, decision).as_dict()}
+        label = Label.of(outcome.record.provenance, decision)
+        mg.recall.note(outcome.record, label.trust, stored=True)
+        return {"label": label.as_dict()}
 
     return screen
 

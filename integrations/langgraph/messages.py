@@ -11,6 +11,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import is_
 from typing import Any
 
@@ -21,9 +22,10 @@ from memguard.decision import Decision, Disposition
 from memguard.engine import MemGuard
 from memguard.errors import RejectedError
 from memguard.events import WriteDecided
+from memguard.integrations.langgraph.scoping import Binding, subject
 from memguard.labelbook import digest_of
 from memguard.labels import Label
-from memguard.record import MAX_ID, Provenance, Record, Source, text_of
+from memguard.record import MAX_ID, Lineage, Provenance, Record, Source, text_of
 
 _KINDS = {"human": "user", "ai": "assistant", "system": "system"}
 #: Contexts whose last list of messages is kept, and messages whose decision is.
@@ -50,10 +52,10 @@ def _digest(messages: Sequence[Any]) -> bytes:
 class MessageScreen:
     """The write chain for the messages of one guarded saver."""
 
-    def __init__(self, mg: MemGuard, store: str) -> None:
-        self._mg, self._store = mg, store
+    def __init__(self, mg: MemGuard, store: str, bound: Binding | None = None) -> None:
+        self._mg, self._store, self._bound = mg, store, bound
         self._mutex = threading.Lock()
-        self._decided: OrderedDict[tuple[object, ...], Decision] = OrderedDict()
+        self._decided: OrderedDict[tuple[object, ...], tuple[Decision, Lineage]] = OrderedDict()
         self._last: OrderedDict[str, dict[str, tuple[list[Any], bytes]]] = OrderedDict()
 
     def known(self, context: str, checkpoint: Mapping[str, Any]) -> dict[str, Known | None]:
@@ -139,12 +141,15 @@ class MessageScreen:
         provenance = Provenance(own)
         if declared is not None:
             # What a person passes on is from where it was declared; an answer made from it is derived.
-            provenance = declared if own.kind in ("user", "unknown") else Provenance(own, declared.lineage)
+            said = own.kind in ("user", "unknown") or str(declared.source) == str(own)
+            provenance = declared if said else Provenance(own, declared.lineage)
         text = text_of(getattr(message, "content", message))
         ident = str(getattr(message, "id", "") or "")
-        decision = self._decide(
-            Record(text, self._store, ident, provenance.source, provenance.lineage), thread
-        )
+        record = Record(text, self._store, ident, provenance.source, provenance.lineage)
+        owner = None if self._bound is None else self._bound.map.scope_of_thread(thread)
+        record = subject(record, (thread, ident), getattr(message, "content", message), owner)
+        decision, lineage = self._decide(record, thread)
+        provenance = replace(provenance, lineage=lineage)  # with what its text came out of
         if decision.disposition is Disposition.REJECT:
             raise RejectedError(
                 "a guard rejected a message; this write was not stored.",
@@ -156,29 +161,35 @@ class MessageScreen:
         if declared is not None and own.kind == "assistant":
             level = self._decide(
                 Record("", self._store, ident, declared.source, declared.lineage), thread
-            ).trust
+            )[0].trust
             if level is not None and level < label.trust:
                 return Label(own, level, label.decision, provenance.lineage), False
         ordinary = (
             decision.disposition is Disposition.ALLOW and provenance.source == own and not provenance.lineage
         )
+        if not ordinary:
+            self._mg.recall.note(record, label.trust)
         return label, ordinary
 
-    def _decide(self, record: Record, thread: str) -> Decision:
-        """What the chain says, asked once for what is about to pass several times: a message is input or a
+    def _decide(self, record: Record, thread: str) -> tuple[Decision, Lineage]:
+        """What the chain says, and what the text came out of; asked once for what is about to pass several times: a message is input or a
         task's write first, and part of the state a moment later."""
-        key = (thread, digest_of(record.content), str(record.source), record.lineage)
+        key: tuple[object, ...] = (thread, digest_of(record.content), str(record.source), record.lineage)
+        if record.source.signature is not None:  # good for this message only
+            key = (*key, record.key, record.source.signature)
         with self._mutex:  # LangGraph puts states and writes from several threads
-            decision = self._decided.pop(key, None)
-            if decision is None:
-                decision = self._mg.screening.write(record).decision.for_state()
+            known = self._decided.pop(key, None)
+            if known is None:
+                outcome = self._mg.screening.write(record)
+                decision = outcome.decision.for_state()
+                known = decision, outcome.record.lineage
                 if decision.disposition is not Disposition.ALLOW:
                     where = f"message {record.key} of thread {thread!r}"
                     self._mg.events.emit(WriteDecided(self._store, where, decision))
-            self._decided[key] = decision
+            self._decided[key] = known
             while len(self._decided) > DECIDED:
                 self._decided.popitem(last=False)
-        return decision
+        return known
 
     def admit(self, thread: str, value: Any) -> None:
         """Screen the messages of an input or of a task's write, before anything of it is stored.
