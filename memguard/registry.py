@@ -135,7 +135,9 @@ guards = Registry(
     "guard",
     {
         "provenance": "memguard.guards.provenance:Provenance",
+        "reranker": "memguard.guards.reranker:Reranker",
         "sanitizer": "memguard.guards.sanitizer:Sanitizer",
+        "validity": "memguard.guards.validity:Validity",
     },
 )
 #: By name in the configuration; each class has ``open()`` and is a :class:`memguard.ports.Embedder`.

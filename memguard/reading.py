@@ -1,0 +1,261 @@
+"""The read path of a home, for adapters: stored labels and the read chain in, what to serve and its labels out.
+
+An adapter hands over candidates that verified, in the store's order of relevance, and gets a :class:`Page`. It
+asks :attr:`Reading.idle` first: where nothing reads, its own fast path stands. Nothing here touches a store; when a
+page is short, :meth:`Reading.more` says how many candidates to fetch next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from memguard.context import current_principal
+from memguard.decision import Decision, Disposition, fold
+from memguard.events import Bus, PurposeFiltered, ReadDecided, WithholdsTooMuch
+from memguard.guards.provenance import Provenance
+from memguard.guards.validity import declared
+from memguard.labels import FLAGGED, Label
+from memguard.pipeline import FAILED, Outcome, Pipeline
+from memguard.reader import (
+    Candidate,
+    Judged,
+    Neighbours,
+    Selection,
+    doubtful,
+    neighbours,
+    next_window,
+    select,
+)
+from memguard.record import Record, Source, Trust
+from memguard.settings import Config
+from memguard.withheld import DECLARED, Gauge
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a search serves: places of candidates in order, the label of every candidate, and the selection."""
+
+    served: tuple[int, ...]
+    labels: tuple[Label, ...]
+    selection: Selection
+
+
+class Reading:
+    """Judges what was read. Threads may share it; it keeps only the gauge of what guards withhold.
+
+    Args:
+        config: of the home.
+        chain: the read chain (``Screening.reading``).
+        judge: what it says of one record (``Screening.read``).
+        bus: hears of what is withheld.
+    """
+
+    def __init__(self, config: Config, chain: Pipeline, judge: Callable[[Record], Outcome], bus: Bus) -> None:
+        self._config, self._chain, self._judge, self._bus = config, chain, judge, bus
+        settings = config.read
+        self._gauge = Gauge(
+            settings.max_withheld_ratio, window=settings.withheld_window, least=settings.withheld_least
+        )
+        self.settings = settings
+        self.enforces_purpose = settings.purpose == "enforce"
+        #: From which trust on a record is believed against others.
+        self.level = Trust(config.policy.act_level)
+        modes = settings.modes()
+        lowering = modes.get("provenance", "off") not in ("off", "observe")
+        levels = Provenance.from_config(config)
+        self._policy: Callable[[Source], Trust | None] = lru_cache(maxsize=4096)(
+            levels.trust_of if lowering else lambda _: None
+        )
+        self.compares = any(modes.get(name, "off") != "off" for name in ("reranker", "validity"))
+
+    @property
+    def acting(self) -> bool:
+        """Whether the current principal reads in order to act, and the purpose filter is on."""
+        who = current_principal()
+        return self._config.read.purpose != "off" and who is not None and who.purpose == "act"
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing would look at what is read."""
+        return not self._chain.seats and not self.acting
+
+    # -- from a store to candidates ------------------------------------------------------------------
+
+    def candidate(
+        self, store: str, key: str, content: str, label: Label | None, fields: Mapping[str, Any] | None = None
+    ) -> Candidate:
+        """A record as the reader takes it: at its stored level, or lower where policy has lowered its source.
+
+        Args:
+            fields: the members of a structured value, for validity and for slots.
+        """
+        label = label or Label()
+        trust = label.trust
+        if label.source.kind != "summary":
+            trust = min(trust, self._policy(label.source) or trust)
+        record = Record(content, store, key, label.source, label.lineage, trust=trust)
+        if fields is not None:
+            names = self._config.guards.validity
+            if names.since in fields or names.until in fields:
+                record = replace(record, validity=declared(fields, names.since, names.until))
+            if names.supersedes in fields:
+                record = replace(record, data={"supersedes": _keys(fields[names.supersedes])})
+        return Candidate(record, _flagged(label), fields)
+
+    # -- a search ------------------------------------------------------------------------------------
+
+    def search(self, asked: int) -> Search:
+        """A search for so many records; it remembers what was decided while its window grows."""
+        return Search(self, asked)
+
+    def tell(self, store: str, names: Sequence[str], page: Page) -> None:
+        """Say what was withheld, flagged or filtered of a page that stands, and count it for the gauge."""
+        for name, label in zip(names, page.labels, strict=True):
+            if label.decision is not None and label.decision.guard and label.decision.flagged:
+                self._bus.emit(ReadDecided(store, name, label.decision))
+        for filtered, would in ((page.selection.filtered, False), (page.selection.would_filter, True)):
+            if filtered:
+                self._bus.emit(PurposeFiltered(store, len(filtered), would))
+
+    # -- one record ----------------------------------------------------------------------------------
+
+    def one(self, candidate: Candidate, label: Label | None) -> Label | None:
+        """The label of a record that was read by its key; None where it is withheld or filtered."""
+        page = Search(self, 1).page((candidate,), (label,))
+        self.tell(candidate.record.store, (candidate.record.key,), page)
+        return page.labels[0] if page.served else None
+
+    # -- the chain -----------------------------------------------------------------------------------
+
+    def decided(self, record: Record) -> Decision:
+        """What the read chain says of one record; the gauge counts it."""
+        if not self._chain.seats:
+            return _NOTHING
+        outcome = self._judge(record)
+        for said in outcome.decisions:
+            if said.guard in DECLARED or said.code == FAILED:
+                continue
+            withheld = said.disposition >= Disposition.QUARANTINE
+            change = self._gauge.note(record.store, said.guard, withheld)
+            if change is not None:
+                counted, of = self._gauge.counts(record.store, said.guard)
+                self._bus.emit(WithholdsTooMuch(record.store, said.guard, counted, of, change))
+        return self._held_back(record.store, outcome)
+
+    def _held_back(self, store: str, outcome: Outcome) -> Decision:
+        """The decision, without the withholding of guards that only observe here for now."""
+        if outcome.decision.disposition < Disposition.QUARANTINE:
+            return outcome.decision
+        kept = []
+        for said in outcome.decisions:
+            mute = (
+                said.disposition >= Disposition.QUARANTINE
+                and said.code != FAILED
+                and self._gauge.observing(store, said.guard)
+            )
+            kept.append(said.capped(Disposition.ALLOW) if mute else said)
+        if kept == list(outcome.decisions):  # the program's hook, a declaration or a failure withholds it
+            return outcome.decision
+        return fold(kept)
+
+
+class Search:
+    """One search on its way: fetch :attr:`window` candidates, have the :meth:`page`, fetch :meth:`more` if so told."""
+
+    def __init__(self, reading: Reading, asked: int) -> None:
+        self._reading, self._asked = reading, asked
+        self._decided: dict[Record, Decision] = {}
+
+    @property
+    def window(self) -> int:
+        """How many candidates to fetch first: as many as were asked for. More only where there is a reason."""
+        return self._asked
+
+    def page(self, candidates: Sequence[Candidate], labels: Sequence[Label | None]) -> Page:
+        """What is served of all candidates so far, in the store's order. Events wait for :meth:`Reading.tell`."""
+        r = self._reading
+        beside = neighbours(candidates, r.level) if r.compares else [Neighbours()] * len(candidates)
+        judged: list[Judged] = []
+        after: list[Label] = []
+        for candidate, label, near in zip(candidates, labels, beside, strict=True):
+            decision = self._decision(_informed(candidate, near))
+            made = relabel(label or Label(), decision, candidate.trust)
+            after.append(made)
+            # A reranker that observes or is off changes no order.
+            rivals = near.rivals if decision.disposition is not Disposition.ALLOW else ()
+            withheld = decision.disposition >= Disposition.QUARANTINE
+            would = decision.full >= Disposition.QUARANTINE
+            judged.append(Judged(made.trust, _flagged(made), withheld, would, rivals))
+        chosen = select(
+            judged, self._asked, act_level=r.level if r.acting else None, enforce_purpose=r.enforces_purpose
+        )
+        return Page(chosen.served, tuple(after), chosen)
+
+    def more(self, page: Page, candidates: Sequence[Candidate], exhausted: bool) -> int | None:
+        """How many candidates to fetch instead, None where the page stands.
+
+        Args:
+            exhausted: the store had no more to give.
+        """
+        if exhausted:
+            return None
+        settings, fetched = self._reading.settings, len(candidates)
+        if page.selection.short:
+            return next_window(self._asked, fetched, len(page.served), settings.max_candidates)
+        wide = min(self._asked * settings.overfetch, settings.max_candidates)
+        if self._reading.compares and fetched < wide and doubtful(candidates, self._reading.level):
+            return wide  # a trusted record that one of them contradicts may stand right behind the page
+        return None
+
+    def _decision(self, record: Record) -> Decision:
+        found = self._decided.get(record)
+        if found is None:
+            found = self._decided[record] = self._reading.decided(record)
+        return found
+
+
+_NOTHING = Decision()
+
+
+def relabel(label: Label, decision: Decision, trust: Trust) -> Label:
+    """The label that is served: never more trust than was stored, less where the read says so.
+
+    Args:
+        trust: the stored level, or the lower one that policy gives the source now.
+    """
+    level = min(trust, decision.trust or trust)
+    if decision.disposition is not Disposition.ALLOW:
+        level = min(level, FLAGGED)
+    if not decision.flagged:
+        if level is label.trust:
+            return label
+        return replace(label, trust=level)
+    return replace(label, trust=level, decision=fold((decision, label.decision or _NOTHING)))
+
+
+def _informed(candidate: Candidate, near: Neighbours) -> Record:
+    """The record with what its neighbours say, where they say anything."""
+    if not near:
+        return candidate.record
+    facts = {
+        **candidate.record.data,
+        "rivals": len(near.rivals),
+        "replaced": near.successor is not None,
+        "flagged": candidate.flagged,
+    }
+    return replace(candidate.record, data=facts)
+
+
+def _flagged(label: Label) -> bool:
+    return label.decision is not None and label.decision.disposition is not Disposition.ALLOW
+
+
+def _keys(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, Iterable):
+        return tuple(item for item, _ in zip(value, range(100), strict=False) if isinstance(item, str))
+    return ()
