@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from memguard.bench.overhead.command import overhead
+from memguard.bench.reading.command import reading
 
 FORMATS = ("table", "json", "jsonl", "md")
 _SUFFIX = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table", ".db": "db"}
@@ -26,6 +27,7 @@ def bench() -> None:
 
 
 bench.add_command(overhead)
+bench.add_command(reading)
 
 
 def exit_for(document: Mapping[str, Any], fail_on: str) -> tuple[int, str]:
