@@ -108,11 +108,14 @@ def _truthful(run: Run, table: str, name: str) -> Operation[None]:
     columns = [str(row[2]) for row in (yield Call(run, f"PRAGMA index_info({_quoted(name)})"))]
     if not columns or "None" in columns:
         raise _crooked(f"index {name!r} is over an expression")
-    what = f"SELECT rowid, {', '.join(map(_quoted, columns))} FROM {_quoted(table)}"  # noqa: S608 - names from sqlite_master, quoted
-    by_index, by_row = f"{what} INDEXED BY {_quoted(name)}", f"{what} NOT INDEXED"
-    counts = yield Call(run, f"SELECT (SELECT count(*) FROM ({by_index})), (SELECT count(*) FROM ({by_row}))")  # noqa: S608
-    odd = yield Call(run, f"SELECT count(*) FROM ({by_index} EXCEPT {by_row})")  # noqa: S608
-    if counts[0][0] != counts[0][1] or odd[0][0]:
+    rows, index, named = _quoted(table), _quoted(name), [_quoted(column) for column in columns]
+    # One walk over the rows, each with a search for its entry: as many entries as rows, and every row has its own.
+    own = " AND ".join(f"entry.{column} IS main.{column}" for column in (*named, "rowid"))
+    entry = f"SELECT 1 FROM {rows} AS entry INDEXED BY {index} WHERE {own}"  # noqa: S608 - names from sqlite_master, quoted
+    entries = f"SELECT rowid, {', '.join(named)} FROM {rows} INDEXED BY {index}"  # noqa: S608
+    walked = yield Call(run, f"SELECT count(*), total(EXISTS ({entry})) FROM {rows} AS main NOT INDEXED")  # noqa: S608
+    counted = yield Call(run, f"SELECT count(*) FROM ({entries})")  # noqa: S608
+    if not walked[0][0] == walked[0][1] == counted[0][0]:
         raise _crooked(f"index {name!r} does not say what table {table} holds")
 
 
