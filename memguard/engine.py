@@ -22,9 +22,9 @@ from memguard import context, registry
 from memguard.anchorlog import AnchorLog
 from memguard.anchors import open_anchor
 from memguard.anchors.locks import lock_of
+from memguard.attested import Used
 from memguard.background import Scrubber
 from memguard.boot import boot_id
-from memguard.attested import Used
 from memguard.care import AuditReport, Handle, Plan
 from memguard.caretaking import Caretaker
 from memguard.config import Config, Loaded, load, preset, seal, write_toml
@@ -110,7 +110,7 @@ class MemGuard:
         #: Withheld writes: list, show, release, drop, undo, export.
         self.quarantine = Quarantine(vault, self._review_key(), self._ledger, self.events.emit)
         #: Text that the stores hold below user trust, and how often it was written again.
-        self.recall = Recall(keys, home / STATE, config.guards)
+        self.recall = Recall(keys, home / STATE, config)
         self._used = Used(self._log)
         #: What the guards say of records.
         self.screening = Screening(
