@@ -13,6 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -32,7 +33,7 @@ from memguard.custody import Custody, Rows, Slot, entry_of
 from memguard.decision import Decision
 from memguard.effects import Lock
 from memguard.errors import AlreadyGuardedError, ConfigError, TamperedError, UnsupportedError
-from memguard.events import Adopted, AnchorCompacted, Bus, StartLine
+from memguard.events import Adopted, AnchorCompacted, Bus, Reverted, StartLine
 from memguard.guard import Spend
 from memguard.home import (
     CONFIG,
@@ -50,12 +51,14 @@ from memguard.keys import open_keys
 from memguard.labelbook import LabelBook, digest_of
 from memguard.labels import Label, label_of
 from memguard.ledger.sqlite import SqliteLedger
+from memguard.performers import Performers
 from memguard.ports import Anchor, KeyRing
-from memguard.quarantine.desk import Quarantine
+from memguard.quarantine.desk import Quarantine, operator
 from memguard.quarantine.review import prepared
 from memguard.quarantine.vault import Vault
 from memguard.recall import Recall
 from memguard.record import MAX_ID, Record, Source, Trust, text_of
+from memguard.reverting import Wanted, revert
 from memguard.screening import Hook, Screening
 from memguard.slot import FileSlot, MemorySlot
 from memguard.tally import Tally
@@ -116,7 +119,9 @@ class MemGuard:
         self.screening = Screening(
             config, self.events, tally=self.tally, hook=on_decision, recall=self.recall
         )
-        self.screening.perform(Spend, self._used.spend)
+        self.screening.perform(Spend, self._used.spend, look=lambda spend: True)
+        self._performers = Performers(config, keys, home / STATE)
+        self._performers.register(self.screening)
 
     # -- life --------------------------------------------------------------------------------
 
@@ -239,6 +244,7 @@ class MemGuard:
             self._closed = True
         with ExitStack() as last_first:  # one that fails does not keep the others open
             last_first.callback(self.tally.close)
+            last_first.callback(self._performers.close)
             last_first.callback(self.labels.close)
             last_first.callback(self.recall.close)
             last_first.callback(self.quarantine.close)
@@ -473,6 +479,42 @@ class MemGuard:
             line = {"context": "labels of messages in state.db", "records": lost, "action": "write off"}
             plan = replace(plan, actions=(*plan.actions, line))
         return plan
+
+    def revert(
+        self,
+        target: object,
+        *,
+        source: str | None = None,
+        since: str | float | datetime | None = None,
+        to: str | float | datetime | None = None,
+        thread: str | None = None,
+        apply: bool = False,
+        by: str | None = None,
+        reason: str = "",
+    ) -> Plan:
+        """Take records back out: a plan, or with ``apply`` the act, noted under a signature in the anchor's log.
+
+        Args:
+            source: everything from this source (``kind:id``, ``*`` for any characters) and everything derived
+                from it. A checkpointer's threads are cut in front of the first checkpoint that holds any of it.
+            since: everything written from this moment on (seconds, a datetime, or ISO 8601 text, UTC).
+            to: the last state to keep: a checkpoint's id, or a moment.
+            thread: of a checkpointer, this thread only.
+
+        Raises:
+            ConfigError: MG357, not exactly one of source, since and to. UnsupportedError: MG352, MG358.
+            IntegrityError: the store is not as it was left (a checkpointer goes back to a checkpoint all the same).
+        """
+        handle, wanted = _handled(target), Wanted.of(source, since, to, thread)
+        who = by or operator()
+        plan: Plan = handle.run(revert(handle, wanted, self._ledger, apply=apply, by=who, reason=reason))
+        if apply and plan.actions:
+            self.events.emit(Reverted(plan.store, sum(int(a["records"]) for a in plan.actions), who))
+        return plan
+
+    async def arevert(self, target: object, **options: Any) -> Plan:
+        """Async :meth:`revert`."""
+        return await asyncio.to_thread(lambda: self.revert(target, **options))
 
     def _caretaker(self, target: object) -> tuple[Handle, Caretaker]:
         handle = _handled(target)

@@ -33,6 +33,9 @@ _WRITES = (
 class SqliteCare:
     """The two tables of the SQLite savers."""
 
+    #: How threads are taken back (:mod:`~memguard.integrations.langgraph.saver_revert`); set by who makes it.
+    reverting: Any = None
+
     def __init__(self, operations: Operations, scan: SqliteScan) -> None:
         self._ops, self._sql = operations, scan
 

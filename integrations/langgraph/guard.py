@@ -16,6 +16,7 @@ from memguard.integrations.langgraph.messages import MessageScreen
 from memguard.integrations.langgraph.operations import Operations
 from memguard.integrations.langgraph.place import place_of
 from memguard.integrations.langgraph.saver import GuardedSaver, guarded_type
+from memguard.integrations.langgraph.saver_revert import SaverReverting
 from memguard.integrations.langgraph.saver_scoping import ScopedSaver
 from memguard.integrations.langgraph.scan import AsyncSqliteScan, GeneralScan, SqliteScan
 from memguard.integrations.langgraph.scoping import binding, taken
@@ -60,7 +61,10 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
         operations.screen = MessageScreen(mg, custody.store, bound)
     face: Any = operations if bound is None else ScopedSaver(operations, bound)
     guarded = guarded_type(type(saver))(saver, face)
-    care = SqliteCare(operations, scan) if isinstance(scan, SqliteScan) else GeneralCare(operations, scan)
+    care: SqliteCare | GeneralCare = GeneralCare(operations, scan)  # type: ignore[arg-type]
+    if isinstance(scan, SqliteScan):
+        care = SqliteCare(operations, scan)
+        care.reverting = SaverReverting(mg, operations, scan, care)
     return mg.attach(guarded, Handle(mg, custody, care, guarded._run, saver))
 
 

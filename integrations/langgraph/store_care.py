@@ -12,13 +12,13 @@ from memguard.care import Existing
 from memguard.custody import Pair
 from memguard.effects import Call, Operation
 from memguard.errors import UnsupportedError
+from memguard.integrations.langgraph.store_forms import FIELD, TextForm
 from memguard.integrations.langgraph.store_operations import StoreOperations
 from memguard.integrations.langgraph.store_release import StoreReleasing
+from memguard.integrations.langgraph.store_revert import StoreReverting
 from memguard.integrations.langgraph.store_rows import (
-    FIELD,
     Namespace,
     Stored,
-    TextForm,
     claim_of,
     context_of,
     disordered,
@@ -41,7 +41,7 @@ class GeneralStoreCare:
     def __init__(self, operations: StoreOperations) -> None:
         self._ops = operations
         #: How a quarantined record goes back, and how records of a source are taken out.
-        self.releasing = StoreReleasing(operations)
+        self.releasing, self.reverting = StoreReleasing(operations), StoreReverting(operations)
 
     def scan(self, context: Context) -> Operation[Iterable[Any]]:
         """See :class:`~memguard.custody.Rows`."""

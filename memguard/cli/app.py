@@ -22,6 +22,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "audit": ("memguard.cli.audit", "audit", "Compare a whole store with its tags and its head."),
     "adopt": ("memguard.cli.audit", "adopt", "Put existing records under the guard, once."),
     "repair": ("memguard.cli.audit", "repair", "Drop what an audit proves to be no memory of yours."),
+    "quarantine": (
+        "memguard.cli.quarantine",
+        "quarantine",
+        "Look at withheld writes, release or drop them.",
+    ),
+    "revert": ("memguard.cli.revert", "revert", "Take records of a source, or of a time, back out."),
     "keys": ("memguard.cli.keys", "keys", "Make, rotate, list and destroy keys."),
     "anchor": ("memguard.cli.anchor", "anchor", "Show, move, accept or recover the anchor."),
     "config": ("memguard.cli.config", "config", "Show, check and seal the configuration."),

@@ -12,6 +12,7 @@ import click
 
 from memguard.cli import checks, exits
 from memguard.cli.checks import FAIL, PASS, SKIP, WARN, Check
+from memguard.cli.checks_quarantine import quarantine
 from memguard.cli.output import Report, plain, progress, reporting
 from memguard.cli.session import Session, with_session
 from memguard.cli.stores import Handle, StoreKind, check_open, configured, handles, kind_of
@@ -84,6 +85,7 @@ def _run(session: Session, specs: tuple[str, ...]) -> Iterator[Check]:
         yield from checks.keys(mg, found.paths)
         yield from checks.anchor(mg, found.paths)
         yield from checks.trust_roots(mg, dict(loaded.origins))
+        yield from quarantine(mg, found.paths)
         yield from checks.policy(mg.config, datetime.datetime.now(datetime.UTC).date())
         yield from store_checks
         if not store_checks:

@@ -46,8 +46,13 @@ def _ignore(home: Path) -> None:
 @click.option(
     "--keys", metavar="URI", help="The key, such as file:/etc/agent/key.json. Default: your config folder."
 )
+@click.option(
+    "--review-key",
+    metavar="URI",
+    help="The key that opens what is withheld, such as file:/safe/review.json. Default: a folder beside the key's.",
+)
 @reporting
-def init(home: str, preset: str, anchor: str | None, keys: str | None) -> Report:
+def init(home: str, preset: str, anchor: str | None, keys: str | None, review_key: str | None) -> Report:
     """Create the guard's home, key and anchor for a project.
 
     Nothing that exists is overwritten: a home that is not empty is refused, a key file that is there is used.
@@ -59,9 +64,10 @@ def init(home: str, preset: str, anchor: str | None, keys: str | None) -> Report
     anchor_uri = anchor or f"file:{folder / 'anchor'}"
     key_path = local_path(keys_uri) if split_uri(keys_uri)[0] == "file" else None
     had_key = key_path is not None and key_path.exists()
-    mg = MemGuard.create(folder, preset=preset, anchor=anchor_uri, keys=keys_uri)
+    config = {"quarantine": {"review_key": review_key}} if review_key else None
+    mg = MemGuard.create(folder, preset=preset, anchor=anchor_uri, keys=keys_uri, config=config)
     try:
-        current = mg.keys.current
+        current, review = mg.keys.current, local_path(mg.config.quarantine.review_key or "")
     finally:
         mg.close()
     _ignore(folder)
@@ -79,6 +85,13 @@ def init(home: str, preset: str, anchor: str | None, keys: str | None) -> Report
             + (", mode 0600" if key_path and not had_key else ""),
         },
     ]
+    rows.append(
+        {
+            "what": "review",
+            "path": _short(review) if review else "its own URI",
+            "detail": "opens what is withheld; the program does not need it: keep it elsewhere",
+        }
+    )
     place = local_path(anchor_uri)
     shared = place is not None and same_volume(place, folder)
     rows.append(

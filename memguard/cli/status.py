@@ -11,7 +11,9 @@ from memguard.cli.anchor import LogState
 from memguard.cli.output import Report, reporting
 from memguard.cli.place import local_path, same_volume
 from memguard.cli.session import Session, with_session
+from memguard.errors import IntegrityError
 from memguard.pipeline import FAILED
+from memguard.quarantine.desk import summary
 from memguard.tally import Tally
 
 
@@ -38,6 +40,7 @@ def status(session: Session) -> Report:
         }
         names = list(dict.fromkeys([*config.stores, *state.stores()]))
         facts.update(_decided(mg.tally))
+        facts.update(_withheld(mg))
         rows = [_store(name, config.stores.get(name), state) for name in names]
     notes = []
     if facts["t9_covered"] is False:
@@ -52,6 +55,8 @@ def status(session: Session) -> Report:
             f"WARN MG910 guards failed {facts['guard_failures']} times since {facts['counted_since']}; "
             "the log says which"
         )
+    if facts["quarantine"] and not facts["quarantine"].startswith("none"):
+        notes.append("memguard quarantine list shows what waits for review")
     if not rows:
         notes.append("no store was guarded yet, and no [stores.NAME] is configured")
     return Report(
@@ -76,6 +81,20 @@ def _decided(tally: Tally) -> dict[str, Any]:
         "guard_failures": sum(c.n for c in counts if c.code == FAILED),
         "counted_since": min((c.day for c in counts), default=None),
     }
+
+
+def _withheld(mg: Any) -> dict[str, str]:
+    """What waits in the quarantine, since when, and how much of its places is taken."""
+    try:
+        found = summary(mg.quarantine.vault.entries(None))
+    except IntegrityError as error:
+        return {"quarantine": f"FAIL {error.code} {error.what}"}
+    limit = mg.config.quarantine.max_entries
+    if not found["held"] and not found["expired"]:
+        return {"quarantine": "none"}
+    waits = f"{found['waiting']} wait" + (f", oldest {found['oldest']}" if found["oldest"] else "")
+    late = f", {found['expired']} destroyed by age unreviewed" if found["expired"] else ""
+    return {"quarantine": f"{waits}, {found['held']} of {limit} places, {found['bytes']} bytes{late}"}
 
 
 def _store(name: str, configured: Any, state: LogState) -> dict[str, Any]:

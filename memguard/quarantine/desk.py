@@ -21,7 +21,7 @@ from memguard.errors import ConfigError, ForgottenError, UnsupportedError
 from memguard.events import Event, Reviewed
 from memguard.labels import Label
 from memguard.ports import Ledger
-from memguard.quarantine.entry import DROPPED, RELEASED, WAITING, Entry, Kept
+from memguard.quarantine.entry import DROPPED, PURGED, RELEASED, WAITING, Entry, Kept
 from memguard.quarantine.review import Opening
 from memguard.quarantine.vault import Vault
 from memguard.record import FIRST_HAND, Lineage, Source, Trust, did_you_mean, text_of
@@ -88,7 +88,9 @@ class Quarantine:
     def __init__(
         self, vault: Vault, review_key: str | None, ledger: Ledger, emit: Callable[[Event], None]
     ) -> None:
-        self.vault, self._review_key, self._ledger, self._emit = vault, review_key, ledger, emit
+        self.vault, self._ledger, self._emit = vault, ledger, emit
+        #: URI of the private half, a relative path made whole.
+        self.review_key = review_key
         self._targets: dict[str, weakref.ref[Any]] = {}
         #: Set by whoever keeps the allow-list; None while there is none.
         self.allow: Allow | None = None
@@ -157,7 +159,7 @@ class Quarantine:
         return Shown(self.vault.entry(id), self.vault.open(id, self._opening(review_key)))
 
     def _opening(self, uri: str | None) -> Opening:
-        return Opening.at(uri or self._review_key)
+        return Opening.at(uri or self.review_key)
 
     # -- acting ------------------------------------------------------------------------------
 
@@ -189,7 +191,7 @@ class Quarantine:
             UnsupportedError: MG350, it cannot be rebuilt; MG352, the store cannot take it back.
             ConfigError: as :meth:`show`; MG349, it does not wait; MG354, no target.
         """
-        who, level = by or _user(), _level(trust)
+        who, level = by or operator(), _level(trust)
         if allow_text and not reason.strip():
             raise ConfigError(
                 "allowing a text needs a reason.", code="MG355", do="Say why, in a few words: --reason TEXT."
@@ -232,7 +234,7 @@ class Quarantine:
         Raises:
             ConfigError: MG347, no such entry; MG349, it is in another state.
         """
-        who, several = by or _user(), _several(ids)
+        who, several = by or operator(), _several(ids)
         states = (WAITING, DROPPED, RELEASED) if purge else (WAITING,)
         done = self.vault.act(several, "purge" if purge else "drop", who, reason, only=states)
         self._emit(Reviewed(tuple(several), "purge" if purge else "drop", who))
@@ -245,14 +247,21 @@ class Quarantine:
 
         Raises:
             RefusedError: MG351, the released record was written over since.
+            ForgottenError: the released record was deleted since.
             ConfigError: MG348, its content was destroyed meanwhile; MG349, there is nothing to undo.
         """
-        who = by or _user()
+        who = by or operator()
         entry = self._in(id, (RELEASED, DROPPED), "undo")
         if entry.state == RELEASED:
             kept = self.vault.open(id, self._opening(review_key))
             guarded = self._target(entry.store, target)
-            guarded.run(self._releasing(guarded).take_out(kept, id))
+            if not guarded.run(self._releasing(guarded).take_out(kept, id)):
+                raise ForgottenError(
+                    "a released record was deleted from its store.",
+                    where=id,
+                    why="It stays deleted: an undo would let it be released again.",
+                    do="There is nothing to take back.",
+                )
         (done,) = self.vault.act([id], "undo", who, only=(entry.state,))
         self._emit(Reviewed((id,), "undo", who))
         return done
@@ -329,7 +338,7 @@ class Quarantine:
             return  # a store in memory has no history beyond what stands in it
         log.harvest()
         for done in self._ledger.entries(f"{entry.store} {kept.context}"):
-            if done.operation in _TAKING and done.time >= entry.time:
+            if done.operation in _TAKING and done.time >= max(entry.time, entry.withdrawn):
                 # An operation too large to spell out names nobody: it may have been this one.
                 if not done.records or kept.key in done.records:
                     if handle.run(self._releasing(handle).absent(kept)):
@@ -389,7 +398,7 @@ def _level(trust: str | None) -> Trust | None:
         ) from None
 
 
-def _user() -> str:
+def operator() -> str:
     """Who is at the keyboard, as far as the operating system knows."""
     try:
         return getpass.getuser()
@@ -412,6 +421,7 @@ def summary(entries: Iterable[Entry], now: float | None = None) -> dict[str, Any
     oldest = min((entry.time for entry in waiting), default=None)
     return {
         "waiting": len(waiting),
+        "held": sum(entry.state != PURGED for entry in every),
         "oldest": None if oldest is None else age_in_words(moment - oldest),
         "bytes": sum(entry.size for entry in every),
         "expired": sum(entry.state == "purged" and not entry.by for entry in every),

@@ -42,6 +42,7 @@ class Entry:
         times: how often the very same write was withheld.
         like: how many entries say the same text, this one included.
         size: bytes of the sealed content; 0 once purged.
+        withdrawn: when a release was last undone; 0 for never. Deletions before it are no tombstones of the entry.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Entry:
     times: int = 1
     like: int = 1
     size: int = 0
+    withdrawn: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values."""

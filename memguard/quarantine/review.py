@@ -76,9 +76,14 @@ def prepared(config: Config, home: Path) -> Config:
             why="Whoever writes memories could then read back what was withheld.",
             do="Name another one: memguard init --review-key file:/elsewhere/review.json",
         )
-    public = settings.review_public or public_of(open_keys(uri, create=True, passphrase=passphrase))
-    made = settings.model_copy(update={"review_key": uri, "review_public": public})
-    return config.model_copy(update={"quarantine": made})
+    public = settings.review_public or made(uri)
+    noted = settings.model_copy(update={"review_key": uri, "review_public": public})
+    return config.model_copy(update={"quarantine": noted})
+
+
+def made(uri: str) -> str:
+    """The public half of the review key at ``uri``, made if there is none; what exists is never overwritten."""
+    return public_of(open_keys(uri, create=True, passphrase=passphrase))
 
 
 def _absolute(uri: str) -> str:
@@ -123,6 +128,11 @@ class Opening:
         self._boxes: Mapping[str, SealedBox] = {
             bytes(key.public_key).hex(): SealedBox(key) for key in (private_of(ring, kid) for kid in ring.ids)
         }
+
+    @property
+    def publics(self) -> frozenset[str]:
+        """Public halves of the keys it opens with."""
+        return frozenset(self._boxes)
 
     @classmethod
     def at(cls, uri: str | None) -> Opening:

@@ -67,9 +67,11 @@ class Standing:
             self.waiting[row.body] = act.entry
         elif self.waiting.get(row.body) == act.entry:
             del self.waiting[row.body]
+        withdrawn = float(act.time) if act.verb == "undo" and entry.state == RELEASED else entry.withdrawn
         self.entries[act.entry] = replace(
             entry,
             state=state,
+            withdrawn=withdrawn,
             changed=float(act.time),
             by=act.by,
             note=act.note,

@@ -1,0 +1,94 @@
+"""Taking items of a source, or of a time, out of a store: found in verified rows, deleted through the guard."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from memguard.effects import Operation
+from memguard.errors import UnsupportedError
+from memguard.integrations.langgraph.store_operations import StoreOperations
+from memguard.integrations.langgraph.store_release import remove
+from memguard.integrations.langgraph.store_rows import (
+    Namespace,
+    Stored,
+    claim_of,
+    context_of,
+    epoch,
+    members,
+    namespace_of,
+)
+from memguard.integrity.tag import NOTHING
+from memguard.labels import Label
+from memguard.reverting import Draft, Found, Wanted, action, chosen
+
+
+class StoreReverting:
+    """See :class:`~memguard.reverting.Reverting`."""
+
+    def __init__(self, operations: StoreOperations) -> None:
+        self._ops = operations
+
+    def draft(self, wanted: Wanted) -> Operation[Draft]:
+        """Read every item, checked and complete, and choose."""
+        if wanted.to is not None:
+            raise UnsupportedError(
+                "a store has no checkpoints to go back to.",
+                code="MG358",
+                why="It keeps one value a key; what was overwritten is gone.",
+                do="Give to=TIME or since=TIME: what was written from then on is deleted.",
+            )
+        ops = self._ops
+        names = {context_of(namespace): namespace for namespace in (yield from ops.table.namespaces())}
+        for context in ops.custody.known():
+            names.setdefault(context, namespace_of(context))
+
+        def fetch() -> Operation[list[tuple[Namespace, Sequence[Stored]]]]:
+            found = []
+            for namespace in names.values():
+                found.append((namespace, (yield from ops.table.rows(namespace))))
+            return found
+
+        everything = yield from ops.custody.alone(list(names), fetch)
+        records = [found for namespace, stored in everything for found in self._records(namespace, stored)]
+        why = chosen(records, wanted)
+        by_context: dict[str, list[tuple[Found, str]]] = {}
+        for at, reason in why.items():
+            by_context.setdefault(records[at].context, []).append((records[at], reason))
+        draft = Draft([action(context, found) for context, found in by_context.items()])
+        lost = sum(line["lost"] for line in draft.actions)
+        if lost:
+            draft.notes.append(
+                f"{lost} of them were written over an earlier value, whose text cannot be restored"
+            )
+        draft.work = by_context
+        return draft
+
+    def carry_out(self, draft: Draft) -> Operation[int]:
+        """Delete what is still as it was when it was found, a namespace at a time."""
+        gone = 0
+        for context, found in draft.work.items():
+            places = {namespace_of(context): {record.key: record.state for record, _ in found}}
+            gone += yield from remove(self._ops, places)
+        return gone
+
+    def _records(self, namespace: Namespace, stored: Sequence[Stored]) -> list[Found]:
+        ops, now, name = self._ops, time.time(), context_of(namespace)
+        context = ops.custody.peek(name)
+        found: list[Found] = []
+        for item in stored:
+            claim, opened = claim_of(namespace, item, ops.table.form, now)
+            if context is None:
+                continue
+            row = context.check(claim)
+            own: dict[str, Any] = members(opened.own)
+            label = Label.from_dict(own["label"]) if "label" in own else None
+            created, updated = _moment(item.created), _moment(item.updated)
+            replaced = row.seal.replaced != NOTHING
+            found.append(Found(name, item.key, label, created, updated, replaced, row.cell))
+        return found
+
+
+def _moment(text: str) -> float:
+    return epoch(text) or 0.0
