@@ -19,14 +19,15 @@ import sqlite3
 import threading
 import unicodedata
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from itertools import repeat
+from typing import Any, Final, NamedTuple
 
 from memguard.integrity.canonical import frame
 from memguard.ports import KeyRing
 from memguard.record import Lineage, Parent, Provenance, Record, Scope, Source, Trust
-from memguard.settings import Guards
+from memguard.settings import Config
+from memguard.sources import Sources
 
 #: Words of a shingle.
 WIDTH: Final = 5
@@ -34,10 +35,13 @@ WIDTH: Final = 5
 LONGEST: Final = 20_000
 #: Owners whose agreement is remembered, and statements of each.
 _STATEMENTS: Final = 4096
+#: Witnesses of a statement, parents of a record, holders of a shingle, and texts lately read, that are kept.
+_WITNESSES, _PARENTS, _SHARED, _TEXTS = 64, 16, 31, 512
 # Scripts without spaces are read letter by letter; everything else by runs of letters and digits.
 _WORD: Final = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]|[^\\W_]+"
 )
+_PLAIN: Final = re.compile("[a-z0-9]+")
 _SCHEMA: Final = """CREATE TABLE IF NOT EXISTS recalled (digest BLOB PRIMARY KEY, record TEXT NOT NULL,
     trust TEXT NOT NULL, source BLOB NOT NULL, tag BLOB NOT NULL) WITHOUT ROWID"""
 _FIND: Final = "SELECT record, trust, source, tag FROM recalled WHERE digest = ?"
@@ -49,17 +53,27 @@ _BATCH: Final = 256
 def words_of(text: str) -> list[str]:
     """The words of a text, so that two spellings of one text give the same: width, case and signs are gone."""
     text = text[:LONGEST]
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
+    if text.isascii():
+        return _PLAIN.findall(text.lower())
+    text = unicodedata.normalize("NFKC", text)
+    if not text.isprintable():
         text = "".join([c for c in text if unicodedata.category(c) != "Cf"])
     return _WORD.findall(text.casefold())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Known:
     parent: Parent
     source: str
-    shingles: frozenset[bytes]
+    #: Hashes of its shingles, keyed by the process and never kept beyond it; none until it is worth to have them.
+    shingles: tuple[int, ...] = ()
+
+
+class _Text(NamedTuple):
+    """What is compared of a text."""
+
+    whole: bytes
+    shingles: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +85,16 @@ class Counts:
     repeated: int = 0
 
 
+_UNREAD: Final = _Text(b"", frozenset())
+
+
 class Recall:
     """The memory of one home for text that it holds. Threads may share it.
 
     Args:
         keys: digests are keyed, so that nobody can look a text up in them.
         path: ``state.db``; None keeps nothing for other processes.
-        settings: ``[guards]`` of the configuration.
+        config: ``[guards.recall]`` and ``[guards.corroboration]`` say what is remembered.
         below: what is trusted less than this is remembered.
     """
 
@@ -85,22 +102,26 @@ class Recall:
         self,
         keys: KeyRing,
         path: str | os.PathLike[str] | None,
-        settings: Guards,
+        config: Config,
         *,
         below: Trust = Trust.USER,
     ) -> None:
         self._key = keys.subkey("recall", keys.ids[0])
-        self._settings, self._below = settings.recall, below
-        self._agreeing = settings.corroboration.sources > 0
+        self._sources = Sources(config)
+        self._settings, self._below = config.guards.recall, below
+        policy = config.guards.corroboration
+        self._agreeing = policy.sources > 0 and bool(config.attested or policy.among == "declared")
         self._mutex = threading.Lock()
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         #: Shingle, keyed with its owner, to the records that hold it.
-        self._holders: dict[bytes, list[_Known]] = {}
+        self._holders: dict[int, _Known | tuple[_Known, ...]] = {}
         #: Digest of a statement to who said it: source to provenance.
         self._said: OrderedDict[bytes, dict[str, Provenance]] = OrderedDict()
         self._path = None if path is None or not self._settings.stored else os.fspath(path)
         self._conn: sqlite3.Connection | None = None
         self._count = -1
+        self._version, self._empty = -1, True
+        self._texts: dict[tuple[str, Scope], _Text | None] = {}
         self.counts = Counts()
 
     # -- asking ------------------------------------------------------------------------------------
@@ -109,132 +130,159 @@ class Recall:
         """The record as the write chain must see it: with what it came out of as further parents.
 
         ``data["recalled"]`` names those, ``data["agreeing"]`` the provenance of others that say the same.
+        A source that signs speaks for itself, whoever said it before.
         """
-        words = words_of(record.content)
-        counts = self.counts
-        if len(words) * 2 < self._settings.min_words:
-            self.counts = replace(counts, records=counts.records + 1)
+        signed = record.source.signature is not None
+        level = Trust.SYSTEM if record.source.kind == "summary" else self._sources.trust_of(record.source)
+        if level is Trust.UNTRUSTED or self._idle():
             return record
-        owner = _owner(record.scope)
-        found, repeated = self._sources_of(owner, words, record)
+        text = self._read(record)
+        if text is None:
+            return record
+        data: dict[str, Any] = {}
+        found, repeated = ((), False) if signed else self._sources_of(text, str(record.source), level)
+        counts = self.counts
         self.counts = Counts(counts.records + 1, counts.recalled + bool(found), counts.repeated + repeated)
-        data = dict(record.data)
         if found:
             data["recalled"] = found
             known = {parent.id for parent in record.lineage.parents if parent.trust is not None}
             extra = [parent for parent in found if parent.id not in known]
             record = replace(record, lineage=Lineage.of(*record.lineage.parents, *extra))
-        if self._agreeing:
-            with self._mutex:
-                agreeing = tuple(self._said.get(self._digest(b"said", owner, words), {}).values())
-            if agreeing:
-                data["agreeing"] = agreeing
-        return replace(record, data=data) if len(data) > len(record.data) else record
+        if self._agreeing and (said := self._said.get(text.whole)):
+            data["agreeing"] = tuple(said.values())
+        return replace(record, data={**record.data, **data}) if data else record
 
-    def _sources_of(
-        self, owner: bytes, words: Sequence[str], record: Record
-    ) -> tuple[tuple[Parent, ...], bool]:
-        """The records that this text came out of, least trusted first, and whether it is one of them whole."""
-        whole, source = self._digest(b"whole", owner, words), str(record.source)
-        found: dict[str, Parent] = {}
-        repeated = False
-        mine = self._shingles(owner, words)
+    def _idle(self) -> bool:
+        """Whether nothing is known that a text could have come out of, here or in another process."""
+        if self._known or self._said:
+            return False
         with self._mutex:
-            known = self._known.get(whole)
-            if known is not None:
-                repeated = True
-                if known.source != source:
-                    found[known.parent.id] = known.parent
-            hits: Counter[int] = Counter()
-            holders: dict[int, _Known] = {}
-            for shingle in mine:
-                for holder in self._holders.get(shingle, ()):
-                    if holder.source == source:
-                        continue  # whoever says it again does not have it from himself
-                    hits[id(holder)] += 1
-                    holders[id(holder)] = holder
-            least = max(1, self._settings.min_words - WIDTH + 1)
-            for ident, count in hits.items():
-                holder, share = holders[ident], self._settings.share
-                if count >= least and (count >= share * len(mine) or count >= share * len(holder.shingles)):
-                    found.setdefault(holder.parent.id, holder.parent)
-            # Several records, none of which is the large part alone.
-            taken = sum(1 for s in mine if any(h.source != source for h in self._holders.get(s, ())))
-            if not found and taken >= least and taken >= self._settings.share * len(mine):
-                for holder in holders.values():
-                    found.setdefault(holder.parent.id, holder.parent)
-            if known is None and not found and (stored := self._stored(whole, source)) is not None:
-                found[stored.id], repeated = stored, True
-        return tuple(sorted(found.values(), key=lambda p: (p.trust or Trust.UNKNOWN).rank))[:16], repeated
+            conn = self._open()
+            if conn is None:
+                return True
+            version = conn.execute("PRAGMA data_version").fetchone()[0]
+            if version != self._version:
+                self._empty = conn.execute("SELECT 1 FROM recalled LIMIT 1").fetchone() is None
+                self._version = version
+            return self._empty
+
+    def _sources_of(self, text: _Text, source: str, level: Trust) -> tuple[tuple[Parent, ...], bool]:
+        """The records below its own level that this text came out of, and whether it is one of them whole.
+
+        Whoever says it again does not have it from himself.
+        """
+        found: dict[str, Parent] = {}
+        least, share = max(1, self._settings.min_words - WIDTH + 1), self._settings.share
+        with self._mutex:
+            known = self._known.get(text.whole)
+            if known is not None and known.source != source:
+                found[known.parent.id] = known.parent
+            common = text.shingles & self._holders.keys()
+            if len(common) >= least:
+                hits: Counter[_Known] = Counter()
+                taken = 0
+                for shingle in common:
+                    held = self._holders[shingle]
+                    others = [h for h in (held if isinstance(held, tuple) else (held,)) if h.source != source]
+                    hits.update(others)
+                    taken += bool(others)
+                for holder, count in hits.items():
+                    large = share * min(len(text.shingles), len(holder.shingles))
+                    if count >= least and count >= large:
+                        found.setdefault(holder.parent.id, holder.parent)
+                # Several records, none of which is the large part alone.
+                if not found and taken >= least and taken >= share * len(text.shingles):
+                    found = {holder.parent.id: holder.parent for holder in hits}
+            stored = None
+            if known is None and not found and (stored := self._stored(text.whole, source)) is not None:
+                found[stored.id] = stored
+        lower = [parent for parent in found.values() if (parent.trust or Trust.UNKNOWN) < level]
+        least_first = sorted(lower, key=lambda parent: ((parent.trust or Trust.UNKNOWN).rank, parent.id))
+        return tuple(least_first[:_PARENTS]), known is not None or stored is not None
 
     # -- noting ------------------------------------------------------------------------------------
 
     def note(self, record: Record, trust: Trust, *, stored: bool = False) -> None:
         """Remember what was stored or served at this level; with ``stored``, for other processes too."""
-        words = words_of(record.content)
-        if len(words) * 2 < self._settings.min_words:
+        if trust >= self._below and not self._agreeing:
             return
-        owner = _owner(record.scope)
+        text = self._read(record)
+        if text is None:
+            return
+        if trust >= Trust.TOOL and self._agreeing and not record.lineage:
+            self._agree(text.whole, record.source, trust)  # what was derived is nobody's own word
         if trust >= self._below:
-            self._agree(owner, words, record, trust)
             return
-        if trust > Trust.UNKNOWN:
-            self._agree(owner, words, record, trust)
-        parent = Parent(record.key or str(record.source), trust)
-        whole = self._digest(b"whole", owner, words)
+        # What is merely stored is known as a whole; its passages once it is served, or if it is worth nothing.
+        deep = not stored or trust < Trust.UNKNOWN
         with self._mutex:
-            held = self._known.get(whole)
-            if held is not None and (held.parent.trust or Trust.UNKNOWN) <= trust:
-                self._known.move_to_end(whole)
-                return
-            self._forget(whole)
-            entry = _Known(parent, str(record.source), frozenset(self._shingles(owner, words)))
-            self._known[whole] = entry
-            for shingle in entry.shingles:
-                self._holders.setdefault(shingle, []).append(entry)
-            while len(self._known) > self._settings.records:
-                self._forget(next(iter(self._known)))
-            if stored and trust < Trust.UNKNOWN:
-                self._store(whole, entry)
+            entry = self._known.get(text.whole)
+            if entry is None or (entry.parent.trust or Trust.UNKNOWN) > trust:
+                self._forget(text.whole)
+                parent = Parent(record.key or str(record.source), trust)
+                entry = self._known[text.whole] = _Known(parent, str(record.source))
+                while len(self._known) > self._settings.records:
+                    self._forget(next(iter(self._known)))
+                if stored and trust < Trust.UNKNOWN:
+                    self._store(text.whole, entry)
+            else:
+                self._known.move_to_end(text.whole)
+            if deep and not entry.shingles:
+                self._hold(entry, text.shingles)
 
-    def _forget(self, key: bytes) -> None:
-        entry = self._known.pop(key, None)
+    def _hold(self, entry: _Known, shingles: frozenset[int]) -> None:
+        entry.shingles, holders = tuple(shingles), self._holders
+        for shingle in shingles:
+            held = holders.setdefault(shingle, entry)
+            if held is not entry:
+                others = held if isinstance(held, tuple) else (held,)
+                holders[shingle] = (*others[-_SHARED:], entry)
+
+    def _forget(self, whole: bytes) -> None:
+        entry = self._known.pop(whole, None)
         if entry is None:
             return
+        holders = self._holders
         for shingle in entry.shingles:
-            holders = self._holders[shingle]
-            holders.remove(entry)
-            if not holders:
-                del self._holders[shingle]
+            held = holders.get(shingle)
+            if held is entry:
+                del holders[shingle]
+            elif isinstance(held, tuple):
+                left = tuple(holder for holder in held if holder is not entry)
+                if left:
+                    holders[shingle] = left
+                else:
+                    del holders[shingle]
 
-    def _agree(self, owner: bytes, words: Sequence[str], record: Record, trust: Trust) -> None:
-        if not self._agreeing or record.lineage:
-            return  # what was derived is nobody's own word
-        digest = self._digest(b"said", owner, words)
+    def _agree(self, whole: bytes, source: Source, trust: Trust) -> None:
         with self._mutex:
-            said = self._said.pop(digest, {})
-            if len(said) < 64:
-                said[str(record.source)] = Provenance(
-                    Source(record.source.kind, record.source.id), trust=trust
-                )
-            self._said[digest] = said
+            said = self._said.pop(whole, {})
+            if len(said) < _WITNESSES:
+                said = {**said, str(source): Provenance(Source(source.kind, source.id), trust=trust)}
+            self._said[whole] = said
             while len(self._said) > _STATEMENTS:
                 self._said.popitem(last=False)
 
-    # -- digests -----------------------------------------------------------------------------------
-
-    def _digest(self, kind: bytes, owner: bytes, words: Sequence[str]) -> bytes:
-        said = frame(kind, owner, " ".join(words).encode("utf-8", "surrogatepass"))
-        return hashlib.blake2b(said, key=self._key, digest_size=16).digest()
-
-    def _shingles(self, owner: bytes, words: Sequence[str]) -> set[bytes]:
-        start = hashlib.blake2b(owner, key=self._key, digest_size=8)
-        found = set()
-        for at in range(len(words) - WIDTH + 1):
-            digest = start.copy()
-            digest.update(" ".join(words[at : at + WIDTH]).encode("utf-8", "surrogatepass"))
-            found.add(digest.digest())
-        return found
+    def _read(self, record: Record) -> _Text | None:
+        """What is compared of a record; None for one that is too short. Kept, because texts come again."""
+        place = (record.content, record.scope)
+        known = self._texts.get(place, _UNREAD)
+        if known is not _UNREAD:
+            return known
+        words = words_of(record.content)
+        made: _Text | None = None
+        if len(words) * 2 >= self._settings.min_words:
+            owner = _owner(record.scope)
+            said = frame(owner, " ".join(words).encode("utf-8", "surrogatepass"))
+            whole = hashlib.blake2b(said, key=self._key, digest_size=16, person=b"whole").digest()
+            of_owner = repeat(hash(owner))
+            runs = zip(of_owner, words, words[1:], words[2:], words[3:], words[4:])  # noqa: B905 - the shortest ends it
+            made = _Text(whole, frozenset(map(hash, runs)))
+        if len(self._texts) >= _TEXTS:
+            self._texts.clear()
+        if len(record.content) <= LONGEST:
+            self._texts[place] = made
+        return made
 
     # -- for other processes -----------------------------------------------------------------------
 

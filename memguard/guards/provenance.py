@@ -14,24 +14,22 @@ ignored, the record is worth nothing, and a flag says so.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import Any, Self
 
-from memguard.attested import OUT_OF_SCOPE, REPLAYED, Registry, Verdict, level_of
+from memguard.attested import REPLAYED, Verdict, level_of
 from memguard.decision import Decision, Disposition, Evidence
 from memguard.errors import UnsupportedError
 from memguard.guard import Effect, Fetch, GuardContext, Spend, Stage, Steps
 from memguard.guards.corroboration import Agreement
 from memguard.record import Provenance as Declared
 from memguard.record import Record, Source, Trust
-from memguard.settings import Attested, Config, Corroboration, Level
+from memguard.settings import Attested, Config
+from memguard.sources import Sources
 
 FORGED = "MG301"
 TOO_MANY = "MG302"
 #: Evidence of a record that came out of another one, and of one that others confirmed.
 RECALLED, CONFIRMED = "MG310", "MG311"
-__all__ = ["CONFIRMED", "FORGED", "OUT_OF_SCOPE", "RECALLED", "REPLAYED", "TOO_MANY", "Provenance"]
 
 
 def _forged(code: str, reason: str, seen: str) -> Decision:
@@ -59,28 +57,16 @@ class Provenance:
     name = "provenance"
     stages = (Stage.WRITE, Stage.READ)
 
-    def __init__(
-        self,
-        sources: Mapping[str, Level],
-        *,
-        max_parents: int = 256,
-        attested: Mapping[str, Attested] | None = None,
-        corroboration: Corroboration | None = None,
-    ) -> None:
-        self._level = lru_cache(maxsize=4096)(_Levels(sources))
-        self._max_parents = max_parents
-        self._registry = Registry(attested or {})
-        self._agreement = Agreement(corroboration or Corroboration(sources=0), self._registry)
+    def __init__(self, config: Config) -> None:
+        self._sources = Sources(config)
+        self._registry = self._sources.registry
+        self._agreement = Agreement(config.guards.corroboration, self._registry)
+        self._max_parents = config.guards.limits.max_parents
 
     @classmethod
     def from_config(cls, config: Config) -> Self:
         """The guard with a configuration's levels, registered sources and limits."""
-        return cls(
-            config.sources,
-            max_parents=config.guards.limits.max_parents,
-            attested=config.attested,
-            corroboration=config.guards.corroboration,
-        )
+        return cls(config)
 
     def decide(self, record: Record, ctx: GuardContext) -> Decision | Steps:
         """The record's trust; asks for its parents' only if it does not have them yet."""
@@ -92,13 +78,12 @@ class Provenance:
         if entry is not None:
             return self._attested(record, entry, ctx)
         if not record.lineage and not record.data:
-            return Decision(guard=self.name, trust=self._level(record.source.kind, record.source.id))
-        return self._judged(record, self.trust_of(record.source))
+            return Decision(guard=self.name, trust=self._sources.trust_of(record.source))
+        return self._judged(record, self._sources.trust_of(record.source))
 
     def trust_of(self, source: Source) -> Trust:
-        """The level of what a source says: its registration's, else policy's. Whether it said it is asked elsewhere."""
-        entry = self._registry.of(source.kind, source.id)
-        return level_of(entry) if entry is not None else self._level(source.kind, source.id)
+        """The level that policy gives a source."""
+        return self._sources.trust_of(source)
 
     def _held_down(self, record: Record) -> Decision:
         """On a read: at most what was stored, and at most what its source is worth today."""
@@ -160,22 +145,3 @@ class Provenance:
             )
             levels.append(Trust.UNKNOWN)
         return levels
-
-
-class _Levels:
-    """Policy as a function of kind and id; patterns are tried longest first."""
-
-    def __init__(self, sources: Mapping[str, Level]) -> None:
-        self._rules = [(p, Trust(sources[p])) for p in sorted(sources, key=lambda p: (-len(p), p))]
-
-    def __call__(self, kind: str, ident: str) -> Trust:
-        text = f"{kind}:{ident}"
-        for pattern, level in self._rules:
-            # Of the wildcards only "*" is meant: "[" and "?" occur in URLs.
-            if pattern == text or fnmatchcase(text, _literal(pattern)):
-                return level
-        return Trust.UNKNOWN
-
-
-def _literal(pattern: str) -> str:
-    return pattern.replace("[", "[[]").replace("?", "[?]")
