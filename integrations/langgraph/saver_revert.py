@@ -42,8 +42,8 @@ class Cut:
     thread: str
     first: str
     why: str
-    #: Verified checkpoints by namespace, oldest first.
-    there: dict[str, list[str]]
+    #: Checkpoints by namespace, oldest first, and whether each verifies.
+    there: dict[str, dict[str, bool]]
     #: Namespaces in which something does not verify.
     damaged: tuple[str, ...] = ()
 
@@ -52,8 +52,19 @@ class Cut:
         return [key for key in self.there[namespace] if key >= self.first]
 
     def stays(self, namespace: str) -> str | None:
-        """The newest one that stays."""
-        return next((key for key in reversed(self.there[namespace]) if key < self.first), None)
+        """The newest one that stays, of those that verify."""
+        found = self.there[namespace]
+        return next((key for key in reversed(found) if key < self.first and found[key]), None)
+
+    @property
+    def wrong(self) -> int:
+        """Checkpoints that stay and do not verify."""
+        return sum(
+            not good and key < self.first
+            for name, ids in self.there.items()
+            for key, good in ids.items()
+            if name not in self.damaged
+        )
 
 
 class SaverReverting:
@@ -78,8 +89,8 @@ class SaverReverting:
                 there[namespace], whole = yield from self._checkpoints(thread, namespace)
                 if not whole:
                     damaged.append(namespace)
-            known = known or any(wanted.to in ids for ids in there.values())
-            found = yield from self._first(thread, there, damaged, wanted)
+            known = known or any(ids.get(str(wanted.to)) for ids in there.values())
+            found = yield from self._first(thread, there, wanted)
             if found is not None:
                 cut = Cut(thread, *found, there, tuple(damaged))
                 if damaged or any(map(cut.goes, there)):
@@ -100,11 +111,14 @@ class SaverReverting:
                 "rows that do not verify are dropped with the rest, and what stays of a damaged thread is checked by "
                 "tag alone: what is missing from it cannot be told; copy the database first"
             )
+        if wrong := sum(cut.wrong for cut in cuts):
+            draft.notes.append(f"{wrong} checkpoints that stay do not verify: memguard audit shows which")
         draft.work = cuts
         return draft
 
-    def _checkpoints(self, thread: str, namespace: str) -> Operation[tuple[list[str], bool]]:
-        """Checkpoints of a context whose tags and bytes hold, oldest first, and whether it is as it was left."""
+    def _checkpoints(self, thread: str, namespace: str) -> Operation[tuple[dict[str, bool], bool]]:
+        """Checkpoints of a context, oldest first, with whether tag and bytes of each hold; and whether the context
+        is as it was left."""
         name = rows.context_of(thread, namespace)
         whole = True
         try:
@@ -114,18 +128,18 @@ class SaverReverting:
         ready = self._ops.custody.peek(name)
         if ready is not None and ready.flawed is not None:
             whole = False
-        context, found = self._ops.custody.fresh(name), []
+        context, found = self._ops.custody.fresh(name), {}
         for item in (yield from self._care.existing(context)):
-            if item.claim.kind == rows.CHECKPOINT and _good(context, item):
-                found.append(unpack_key(item.claim.group))
-        return sorted(found), whole
+            if item.claim.kind == rows.CHECKPOINT:
+                found[unpack_key(item.claim.group)] = _good(context, item)
+        return dict(sorted(found.items())), whole
 
     def _first(
-        self, thread: str, there: dict[str, list[str]], damaged: Sequence[str], wanted: Wanted
+        self, thread: str, there: dict[str, dict[str, bool]], wanted: Wanted
     ) -> Operation[tuple[str, str] | None]:
         """From which id on a thread is cut, and why; None if it stays as it is."""
         if wanted.to is not None:
-            held = any(wanted.to in ids for ids in there.values())
+            held = any(ids.get(wanted.to) for ids in there.values())
             return (wanted.to + "\x00", f"newer than checkpoint {wanted.to}") if held else None
         best: tuple[str, str] | None = None
         for namespace in there:
