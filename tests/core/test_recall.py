@@ -260,24 +260,22 @@ def agreed(first: list[tuple[str, Trust]], second: str, **policy: Any) -> Decisi
         ([("tool:crm", Trust.TOOL)] * 9, "tool:crm", Trust.TOOL),
         ([("tool:crm.search", Trust.TOOL), ("tool:crm/list", Trust.TOOL)], "tool:crm", Trust.TOOL),
         ([("tool:https://a.x.example/1", Trust.TOOL)], "tool:https://b.x.example/2", Trust.TOOL),
-        ([("tool:https://y.example/1", Trust.TOOL)], "tool:https://x.example/2", Trust.TOOL),
+        ([("tool:https://y.example/1", Trust.TOOL)], "tool:https://x.example/2", Trust.USER),
         ([("web:https://a.example", Trust.UNTRUSTED)] * 5, "tool:crm", Trust.UNTRUSTED),
         (
             [("unknown", Trust.UNKNOWN), ("summary", Trust.TOOL), ("assistant", Trust.USER)],
             "tool:crm",
-            Trust.TOOL,
+            Trust.UNKNOWN,
         ),
         ([("tool:erp", Trust.TOOL)], "web:https://a.example", Trust.UNTRUSTED),
         ([("tool:erp", Trust.TOOL)], "unknown", Trust.UNKNOWN),
-        ([("tool:erp", Trust.UNTRUSTED)], "tool:crm", Trust.UNKNOWN),
+        ([("tool:erp", Trust.UNTRUSTED)], "tool:crm", Trust.UNTRUSTED),
     ],
 )
 def test_only_independent_trusted_sources_lift_and_repetition_never(
     first: list[tuple[str, Trust]], second: str, trust: Trust
 ) -> None:
     decision = agreed(first, second)
-    if second.startswith("tool:https://x"):
-        trust = Trust.USER  # another site
     assert decision.trust is trust
     assert (CONFIRMED in rules(decision)) == (trust is Trust.USER)
 
