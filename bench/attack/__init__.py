@@ -1,0 +1,1 @@
+"""Attacks on guarded memories, and what content alone can tell."""

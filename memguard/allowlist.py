@@ -1,0 +1,280 @@
+"""Texts that an operator has allowed: what a guard holds against them does not count.
+
+An entry is a keyed hash of the normalised text (so that case, width and invisible characters do not matter), with
+a reason, an author and a day on which it ends. The text itself is not kept, and nobody without the key can tell
+which texts are allowed or try guesses.
+
+The table is in ``home/state.db``, which a store's adversary may hold. Rows are only ever added: an entry, or the
+end of one. Every row is tagged with its number, and the number of rows with a digest over all tags is a head in
+the anchor's log. So an entry can neither be slipped in, brought back after its removal, nor taken out unnoticed.
+A row beyond the head is what an interrupted program left: it counts for nothing, and the next writer removes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import sqlite3
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from memguard.anchorlog import AnchorLog
+from memguard.anchors.locks import lock_of
+from memguard.errors import ConfigError, RollbackError, TamperedError, UnknownKeyError
+from memguard.guards.normal import normalise
+from memguard.integrity.canonical import frame
+from memguard.integrity.head import Head
+from memguard.integrity.logview import HeadRecord
+from memguard.ports import KeyRing
+
+_SCHEMA = """CREATE TABLE IF NOT EXISTS allowed (
+    seq INTEGER PRIMARY KEY, verb TEXT NOT NULL, mark TEXT NOT NULL, mark_kid TEXT NOT NULL, reason TEXT NOT NULL,
+    author TEXT NOT NULL, time TEXT NOT NULL, expires TEXT NOT NULL, kid TEXT NOT NULL, tag TEXT NOT NULL)"""
+_ROWS = "SELECT seq, verb, mark, mark_kid, reason, author, time, expires, kid, tag FROM allowed ORDER BY seq"
+#: The store name and context of the table's head in the log; no store of a user can be called so.
+PLACE = ("@allow", "allow")
+PURPOSE = "allow"
+#: Characters of a reason and of an author.
+MAX_REASON, MAX_AUTHOR = 500, 100
+#: Entries that may be in force at once.
+MAX_ENTRIES = 10_000
+#: Hex digits of a mark that name an entry.
+SHORT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One allowed text.
+
+    Args:
+        mark: keyed hash of the normalised text, 64 hex digits.
+        key: id of the key it is made with.
+        reason: why it is allowed.
+        author: who allowed it.
+        added: seconds since the epoch.
+        expires: seconds since the epoch; None: never.
+    """
+
+    mark: str
+    key: str
+    reason: str
+    author: str
+    added: float
+    expires: float | None = None
+
+    @property
+    def id(self) -> str:
+        """The start of the mark, by which commands name the entry."""
+        return self.mark[:SHORT]
+
+
+class AllowList:
+    """The table. Threads and processes may share it.
+
+    Args:
+        database: path of ``home/state.db``.
+        keys: the ring; marks and tags are made under subkeys of purpose ``allow``.
+        log: the anchor's log, which holds the head.
+    """
+
+    def __init__(self, database: Path, keys: KeyRing, log: AnchorLog) -> None:
+        self._path, self._keys, self._log, self._mutex = database, keys, log, threading.Lock()
+        self._conn = sqlite3.connect(database, isolation_level=None, check_same_thread=False, timeout=30)
+        self._conn.execute("PRAGMA journal_mode=WAL")
+        self._conn.execute("PRAGMA synchronous=FULL")
+        self._conn.execute(_SCHEMA)
+        self._checked: object = None
+        self._entries: dict[str, Entry] = {}
+
+    def allowed(self, content: str, now: float | None = None) -> Entry | None:
+        """The entry that allows a text; None if there is none, or it has expired.
+
+        Args:
+            content: the text as it would be stored.
+            now: seconds since the epoch; default the clock's.
+
+        Raises:
+            IntegrityError: MG255, the table was edited. Nothing may count as allowed then.
+        """
+        with self._mutex:
+            self._sound()
+            kids = {entry.key for entry in self._entries.values()}
+            if not kids:
+                return None
+            copy, moment = normalise(content), time.time() if now is None else now
+            for kid in kids:
+                try:
+                    entry = self._entries.get(self._mark(copy, kid))
+                except UnknownKeyError:  # its key was destroyed: the entry can match nothing any more
+                    continue
+                if entry is not None and (entry.expires is None or moment < entry.expires):
+                    return entry
+        return None
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Every entry that was not removed, expired ones too, in the order in which they were added.
+
+        Raises:
+            IntegrityError: MG255, the table was edited.
+        """
+        with self._mutex:
+            self._sound()
+            return tuple(self._entries.values())
+
+    def add(self, content: str, *, reason: str, author: str, expires: float | None = None) -> Entry:
+        """Allow a text. Adding it again replaces reason, author and expiry.
+
+        Raises:
+            ConfigError: MG254, the text is blank, or reason, author or expiry cannot be used.
+            IntegrityError: MG255, the table was edited; or the anchor failed.
+        """
+        copy = normalise(content)
+        if not copy:
+            _unusable("a blank text cannot be allowed", "Give the text as it would be stored.")
+        for name, text, longest in (("reason", reason, MAX_REASON), ("author", author, MAX_AUTHOR)):
+            if not text.strip() or len(text) > longest or not text.isprintable():
+                _unusable(f"the {name} cannot be used", f"One line of 1 to {longest} characters.")
+        now = time.time()
+        if expires is not None and not now < expires < 1e11:
+            _unusable("the entry would have expired already", "Give a day in the future.")
+        kid = self._keys.current
+        entry = Entry(self._mark(copy, kid), kid, reason, author, now, expires)
+        with self._mutex:
+            self._append("add", entry)
+        return entry
+
+    def remove(self, ident: str, *, reason: str, author: str) -> Entry:
+        """End the entry whose mark begins with ``ident`` (at least 8 hex digits).
+
+        Raises:
+            ConfigError: MG254, no entry or more than one begins so.
+            IntegrityError: MG255, the table was edited; or the anchor failed.
+        """
+        with self._mutex:
+            self._sound()
+            found = [entry for mark, entry in self._entries.items() if mark.startswith(ident)]
+            if len(ident) < 8 or len(found) != 1:
+                _unusable(
+                    f"{len(found)} entries begin with {ident[:64]!r}", "memguard allow list prints the ids."
+                )
+            entry = found[0]
+            self._append("remove", Entry(entry.mark, entry.key, reason, author, time.time()))
+            return entry
+
+    def rekey(self) -> None:
+        """After a rotation: tags and head under the current key. Marks keep theirs, since the texts are not here;
+        an entry whose key is destroyed matches nothing any more."""
+        known = self._log.head(PLACE)
+        if known is None or known[0] == self._keys.current:
+            return
+        with self._mutex:
+            self._append(None, None)
+
+    def close(self) -> None:
+        """Release the database. Idempotent."""
+        with self._mutex:
+            self._conn.close()
+
+    def _append(self, verb: str | None, entry: Entry | None) -> None:
+        """Add a row and have the anchor count it, durably; without a row, tag all rows anew."""
+        folder = self._path.parent / "locks"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        lock = lock_of(str(folder / "@allow.lock"), create=True)
+        lock.acquire(self)
+        try:
+            self._sound()
+            if (
+                verb == "add"
+                and entry
+                and entry.mark not in self._entries
+                and len(self._entries) >= MAX_ENTRIES
+            ):
+                _unusable(f"{MAX_ENTRIES} texts are allowed already", "Remove what is no longer needed.")
+            kid, (known, count) = self._keys.current, self._head()
+            self._conn.execute("BEGIN IMMEDIATE")
+            try:
+                self._conn.execute("DELETE FROM allowed WHERE seq > ?", (count,))
+                if verb and entry:
+                    row = (count + 1, verb, entry.mark, entry.key, entry.reason, entry.author)
+                    row += (repr(entry.added), "" if entry.expires is None else repr(entry.expires), kid)
+                    self._conn.execute(
+                        "INSERT INTO allowed VALUES (?,?,?,?,?,?,?,?,?,?)", (*row, self._tag(row))
+                    )
+                else:
+                    for *fields, _, _ in self._conn.execute(_ROWS).fetchall():
+                        update = "UPDATE allowed SET kid = ?, tag = ? WHERE seq = ?"
+                        self._conn.execute(update, (kid, self._tag((*fields, kid)), fields[0]))
+                rows = self._conn.execute(_ROWS).fetchall()
+                if verb and (len(rows) != count + 1 or rows[-1][:9] != row):
+                    raise _edited(TamperedError, count + 1)  # a trigger in between
+                self._conn.execute("COMMIT")
+            except BaseException:
+                self._conn.execute("ROLLBACK")
+                raise
+            before = known.generation if known else 0
+            head = Head(PLACE[1], generation=before + 1, cells=len(rows), chain=_digest(rows))
+            record = HeadRecord(PLACE[0], verb or "rekey", time.time(), kid, head, None)
+            self._log.write([record], sync=True, expect=[(PLACE, before)])
+        finally:
+            lock.release()
+
+    def _head(self) -> tuple[Head | None, int]:
+        known = self._log.head(PLACE)
+        return (known[1], known[1].cells) if known else (None, 0)
+
+    def _sound(self) -> None:
+        """That the rows are those that the anchor counted; again whenever either changed."""
+        self._log.refresh()
+        head, count = self._head()
+        state = (self._conn.execute("PRAGMA data_version").fetchone()[0], head)
+        if self._checked == state:
+            return
+        rows = [row for row in self._conn.execute(_ROWS).fetchall() if row[0] <= count]
+        if len(rows) < count:
+            raise _edited(RollbackError, count - len(rows))
+        for row in rows:
+            if not hmac.compare_digest(self._tag(row[:9]), str(row[9])):
+                raise _edited(TamperedError, row[0])
+        if head is not None and _digest(rows) != head.chain:
+            raise _edited(RollbackError, count)
+        entries: dict[str, Entry] = {}
+        for _, verb, mark, mark_kid, reason, author, added, expires, _, _ in rows:
+            entries.pop(mark, None)
+            if verb == "add":
+                until = float(expires) if expires else None
+                entries[mark] = Entry(mark, mark_kid, reason, author, float(added), until)
+        self._entries, self._checked = entries, state
+
+    def _mark(self, copy: str, kid: str) -> str:
+        message = frame(b"memguard/allow/1", copy.encode("utf-8", "surrogatepass"))
+        return hmac.digest(self._keys.subkey(PURPOSE, kid), message, "sha256").hex()
+
+    def _tag(self, row: tuple[Any, ...]) -> str:
+        """The tag of a row's first nine columns, under the key that the ninth names."""
+        message = frame(
+            b"memguard/allow-row/1", *(str(part).encode("utf-8", "surrogatepass") for part in row)
+        )
+        return hmac.digest(self._keys.subkey(PURPOSE, str(row[8])), message, "sha256").hex()
+
+
+def _digest(rows: list[tuple[Any, ...]]) -> bytes:
+    return hashlib.sha256("".join(str(row[9]) for row in rows).encode()).digest()
+
+
+def _unusable(what: str, do: str) -> NoReturn:
+    raise ConfigError(what, code="MG254", do=do)
+
+
+def _edited(kind: type[TamperedError] | type[RollbackError], number: int) -> TamperedError | RollbackError:
+    what = "was edited" if kind is TamperedError else "does not hold the rows that the anchor counts"
+    return kind(
+        f"the allow-list {what}.",
+        case="state",
+        record=f"allowed in state.db ({number})",
+        code="MG255",
+        why="Its rows do not match their tags or the head.",
+        do="Restore state.db from a backup; until then nothing counts as allowed.",
+    )
