@@ -30,13 +30,13 @@ class Bench:
         self.seen: list[Record] = []
         self.events: list[Event] = []
         self.mg.events.subscribe(self.events.append)
-        inner = self.mg.screen
+        inner = self.mg.screening.write
 
         def screen(record: Record) -> Outcome:
             self.seen.append(record)
             return inner(record)
 
-        self.mg.screen = screen  # type: ignore[method-assign]
+        self.mg.screening.write = screen  # type: ignore[method-assign]
         self.conn = sqlite3.connect(database, check_same_thread=False)
         saver = self.mg.guard(SqliteSaver(self.conn), name="checkpoints")
         graph = StateGraph(MessagesState)
@@ -136,7 +136,7 @@ def test_rejected_message_stops_the_write_and_leaves_no_trace(places: tuple[Path
     bench = Bench(*places)
     bench.say("hello")
     before = bench.conn.execute("SELECT count(*) FROM checkpoints").fetchone()
-    inner = bench.mg.screen
+    inner = bench.mg.screening.write
 
     def screen(record: Record) -> Outcome:
         outcome = inner(record)
@@ -145,7 +145,7 @@ def test_rejected_message_stops_the_write_and_leaves_no_trace(places: tuple[Path
         decision = Decision(Disposition.REJECT, "not here", "MG201", guard="test")
         return Outcome(decision, (decision,), record)
 
-    bench.mg.screen = screen  # type: ignore[method-assign]
+    bench.mg.screening.write = screen  # type: ignore[method-assign]
     forms: dict[str, Any] = {
         "pair": ("user", "never this"),
         "mapping": {"role": "user", "content": "never this"},

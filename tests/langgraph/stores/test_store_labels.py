@@ -137,7 +137,7 @@ def test_a_rejected_write_raises_and_stores_nothing(new_scene: Any) -> None:
 
     scene = new_scene({"policy": {"fail_mode": "closed"}})
     store = scene.store()
-    seat = scene.mg._write.seats[-1]
+    seat = scene.mg.screening.writing.seats[-1]
 
     def broken(record: Any, ctx: Any) -> Any:
         raise RuntimeError(record.content)
