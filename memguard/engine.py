@@ -57,6 +57,7 @@ from memguard.quarantine.desk import Quarantine, operator
 from memguard.quarantine.review import prepared
 from memguard.quarantine.vault import Vault
 from memguard.recall import Recall
+from memguard.reading import Reading
 from memguard.record import MAX_ID, Record, Source, Trust, text_of
 from memguard.reverting import Wanted, revert
 from memguard.screening import Hook, Screening
@@ -122,6 +123,8 @@ class MemGuard:
         self.screening.perform(Spend, self._used.spend, look=lambda spend: True)
         self._performers = Performers(config, keys, home / STATE)
         self._performers.register(self.screening)
+        #: What is served of what was read, and under which label.
+        self.reading = Reading(config, self.screening.reading, self.screening.read, self.events)
 
     # -- life --------------------------------------------------------------------------------
 

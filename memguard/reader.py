@@ -33,12 +33,14 @@ MAX_COMPARED = 200
 class Candidate:
     """One record that a search found, with its stored label's trust in ``record.trust``.
 
-    ``flagged`` is whether its stored label holds a flag. ``fields`` are the members of a structured value.
+    ``flagged`` is whether its stored label holds a flag. ``fields`` are the members of a structured value,
+    ``space`` the namespace in which ``record.key`` is a key.
     """
 
     record: Record
     flagged: bool = False
     fields: Mapping[str, Any] | None = None
+    space: str = ""
 
     @property
     def trust(self) -> Trust:
@@ -133,9 +135,9 @@ def _replaced(candidates: Sequence[Candidate], compared: range) -> dict[int, int
     found: dict[int, int] = {}
     claims = [(i, key) for i in compared for key in _declared(candidates[i].record)]
     if claims:
-        by_key = {(candidates[i].record.store, candidates[i].record.key): i for i in compared}
+        by_key = {(candidates[i].space, candidates[i].record.key): i for i in compared}
     for i, key in claims:
-        at = by_key.get((candidates[i].record.store, key))
+        at = by_key.get((candidates[i].space, key))
         newer = candidates[i]
         if at is not None and at != i and not newer.flagged and newer.trust >= candidates[at].trust:
             found[at] = min(i, found.get(at, i))

@@ -41,6 +41,13 @@ class Page:
     served: tuple[int, ...]
     labels: tuple[Label, ...]
     selection: Selection
+    #: Places of candidates on which the read chain said more than allow.
+    noted: tuple[int, ...] = ()
+
+    @property
+    def remarkable(self) -> bool:
+        """Whether there is anything to tell."""
+        return bool(self.noted or self.selection.filtered or self.selection.would_filter)
 
 
 class Reading:
@@ -69,7 +76,15 @@ class Reading:
         self._policy: Callable[[Source], Trust | None] = lru_cache(maxsize=4096)(
             levels.trust_of if lowering else lambda _: None
         )
+        self._waits = any(
+            not type(seat.guard).__module__.startswith("memguard.guards.") for seat in chain.seats
+        )
         self.compares = any(modes.get(name, "off") != "off" for name in ("reranker", "validity"))
+
+    @property
+    def waits(self) -> bool:
+        """Whether a guard that is not memguard's own is seated, which may take its time."""
+        return self._waits
 
     @property
     def acting(self) -> bool:
@@ -85,12 +100,20 @@ class Reading:
     # -- from a store to candidates ------------------------------------------------------------------
 
     def candidate(
-        self, store: str, key: str, content: str, label: Label | None, fields: Mapping[str, Any] | None = None
+        self,
+        store: str,
+        key: str,
+        content: str,
+        label: Label | None,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        space: str = "",
     ) -> Candidate:
         """A record as the reader takes it: at its stored level, or lower where policy has lowered its source.
 
         Args:
             fields: the members of a structured value, for validity and for slots.
+            space: the namespace of the key.
         """
         label = label or Label()
         trust = label.trust
@@ -103,7 +126,7 @@ class Reading:
                 record = replace(record, validity=declared(fields, names.since, names.until))
             if names.supersedes in fields:
                 record = replace(record, data={"supersedes": _keys(fields[names.supersedes])})
-        return Candidate(record, _flagged(label), fields)
+        return Candidate(record, _flagged(label), fields, space)
 
     # -- a search ------------------------------------------------------------------------------------
 
@@ -113,9 +136,10 @@ class Reading:
 
     def tell(self, store: str, names: Sequence[str], page: Page) -> None:
         """Say what was withheld, flagged or filtered of a page that stands, and count it for the gauge."""
-        for name, label in zip(names, page.labels, strict=True):
-            if label.decision is not None and label.decision.guard and label.decision.flagged:
-                self._bus.emit(ReadDecided(store, name, label.decision))
+        for at in page.noted:
+            decision = page.labels[at].decision
+            assert decision is not None
+            self._bus.emit(ReadDecided(store, names[at], decision))
         for filtered, would in ((page.selection.filtered, False), (page.selection.would_filter, True)):
             if filtered:
                 self._bus.emit(PurposeFiltered(store, len(filtered), would))
@@ -180,10 +204,13 @@ class Search:
         beside = neighbours(candidates, r.level) if r.compares else [Neighbours()] * len(candidates)
         judged: list[Judged] = []
         after: list[Label] = []
+        noted: list[int] = []
         for candidate, label, near in zip(candidates, labels, beside, strict=True):
             decision = self._decision(_informed(candidate, near))
             made = relabel(label or Label(), decision, candidate.trust)
             after.append(made)
+            if decision.flagged:
+                noted.append(len(judged))
             # A reranker that observes or is off changes no order.
             rivals = near.rivals if decision.disposition is not Disposition.ALLOW else ()
             withheld = decision.disposition >= Disposition.QUARANTINE
@@ -192,7 +219,7 @@ class Search:
         chosen = select(
             judged, self._asked, act_level=r.level if r.acting else None, enforce_purpose=r.enforces_purpose
         )
-        return Page(chosen.served, tuple(after), chosen)
+        return Page(chosen.served, tuple(after), chosen, tuple(noted))
 
     def more(self, page: Page, candidates: Sequence[Candidate], exhausted: bool) -> int | None:
         """How many candidates to fetch instead, None where the page stands.

@@ -20,6 +20,7 @@ from memguard.integrations.langgraph.store import GuardedStore, guarded_type
 from memguard.integrations.langgraph.store_care import GeneralStoreCare, SqliteStoreCare
 from memguard.integrations.langgraph.store_objects import GeneralTable, MemoryTable
 from memguard.integrations.langgraph.store_operations import StoreOperations
+from memguard.integrations.langgraph.store_reading import ReadStore
 from memguard.integrations.langgraph.store_rows import Namespace, context_of, name
 from memguard.integrations.langgraph.store_sqlite import AsyncSqliteTable, SqliteTable
 from memguard.integrations.langgraph.store_table import Table
@@ -63,7 +64,11 @@ def guard_store(
     if mg.screening.writes:
         operations.screen = _screen(mg, custody.store, bound)
     sweeps = shipped in _SQLITE
-    face: Any = operations if bound is None else ScopedStore(operations, bound)
+    face: Any = ReadStore(
+        operations, mg.reading, custody.store, max_nodes=mg.config.guards.limits.max_nodes
+    )
+    if bound is not None:
+        face = ScopedStore(face, bound)
     guarded = guarded_type(type(store), sweeps=sweeps, is_async=is_async)(store, face)
     care = (
         SqliteStoreCare(operations, table) if isinstance(table, SqliteTable) else GeneralStoreCare(operations)

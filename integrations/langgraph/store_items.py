@@ -90,6 +90,19 @@ def served(
     return SearchItem(namespace, key, value, created, updated, result.score)  # type: ignore[arg-type]
 
 
+def relabelled(item: Any, label: Label) -> Any:
+    """The item, just read and nobody else's yet, with the label of this read. One without a label gets it only where
+    the read said something."""
+    if isinstance(item, LabelledItem | LabelledSearchItem):
+        item.memguard_label = label
+        return item
+    if label.decision is None:
+        return item
+    if isinstance(item, SearchItem):
+        return LabelledSearchItem(label, **_fields(item), score=item.score)
+    return LabelledItem(label, **_fields(item))
+
+
 def search_item_of(item: Item, score: float | None) -> SearchItem:
     """The same as a search result."""
     label = getattr(item, "memguard_label", None)
