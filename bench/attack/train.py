@@ -45,9 +45,9 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "task dialogue": ("taskmaster4",),
     "e-mails": ("bipia_email_ctx",),
 }
-#: Added to the highest honest score before anything may be withheld (in logits): a thousandth cannot be seen in
-#: kinds of a few hundred texts.
-MARGIN = 0.5
+#: Added to what was found, in logits, because thresholds do not travel well to kinds of text that are not here;
+#: more before anything may be withheld, since a thousandth cannot be seen in kinds of a few hundred texts.
+FLAG_MARGIN, QUARANTINE_MARGIN = 0.2, 0.5
 SEED = 1
 
 
@@ -92,7 +92,7 @@ def held_out(corpora: Mapping[str, Corpus], parts: Sequence[Fold]) -> dict[str, 
 def thresholds(found: Mapping[str, Sequence[float]]) -> tuple[float, float]:
     """(flag, quarantine) from scores of honest texts that were held back, by source.
 
-    ``flag``: of no kind more than 1 % lie above it. ``quarantine``: no honest text at all, and a margin.
+    ``flag``: of no kind more than 1 % lie above it. ``quarantine``: no honest text at all. Each has its margin.
     """
     flag, highest = 0.5, 0.5
     for members in KINDS.values():
@@ -100,8 +100,7 @@ def thresholds(found: Mapping[str, Sequence[float]]) -> tuple[float, float]:
         if kind:
             flag = max(flag, kind[len(kind) // 100])
             highest = max(highest, kind[0])
-    quarantine = logistic(logit(highest) + MARGIN)
-    return upwards(flag), max(upwards(quarantine), upwards(flag))
+    return moved(flag, FLAG_MARGIN), moved(highest, QUARANTINE_MARGIN)
 
 
 def logit(score: float) -> float:
@@ -114,9 +113,9 @@ def logistic(value: float) -> float:
     return 1 / (1 + math.exp(-value))
 
 
-def upwards(score: float) -> float:
-    """Rounded up to four digits, so that the score itself is not above."""
-    return math.ceil(score * 10_000) / 10_000
+def moved(score: float, margin: float) -> float:
+    """A score moved up by so many logits, and rounded up to four digits."""
+    return math.ceil(logistic(logit(score) + margin) * 10_000) / 10_000
 
 
 def make(corpora: Mapping[str, Corpus], plan: Plan, seed: int = SEED) -> tuple[bytes, list[Fold]]:

@@ -40,7 +40,7 @@ REASON = "worded like memories that were planted"
 FORMAT = "memguard-statistical-1"
 WEIGHTS = Path(__file__).with_name("statistical.bin")
 #: SHA-256 of the file that belongs to this version.
-DIGEST = "653f7d09e048f4688342a1742711898c5ac777c2b42954dee21b991e5657669b"
+DIGEST = "8e70996fdcb1326266382d4677577534a00dbd357ecd78b871d8659ece3e106d"
 #: Words in a window, and from the start of one to the start of the next.
 WINDOW, STRIDE = 48, 24
 #: Characters that are scored unless ``[guards.limits] statistical_chars`` says otherwise.
