@@ -10,7 +10,8 @@ from typing import Any
 from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, SearchItem
 
 from memguard.errors import UnsupportedError
-from memguard.integrations.langgraph.store_rows import FIELD, Namespace
+from memguard.integrations.langgraph.store_forms import FIELD
+from memguard.integrations.langgraph.store_rows import Namespace
 from memguard.integrations.langgraph.store_table import Hit
 from memguard.labels import Label
 

@@ -11,7 +11,8 @@ from langgraph.store.base import GetOp, Item, ListNamespacesOp, SearchOp
 from memguard.custody import Custody
 from memguard.effects import Call, Operation, Twin
 from memguard.errors import TamperedError
-from memguard.integrations.langgraph.store_rows import Form, Namespace, ObjectForm, Stored, namespace_of
+from memguard.integrations.langgraph.store_forms import Form, ObjectForm
+from memguard.integrations.langgraph.store_rows import Namespace, Stored, namespace_of
 from memguard.integrations.langgraph.store_table import Hit, reading, searched
 from memguard.integrations.langgraph.store_values import Forms, ObjectForms
 from memguard.integrity.canonical import frame

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from langgraph.store.base import (
     GetOp,
@@ -81,6 +81,9 @@ class StoreOperations(Writes):
             validate_op_namespace(op)
         if len(ops) == 1 and type(ops[0]) is GetOp:
             return (yield from self._get(ops[0].namespace, ops))
+        if len(ops) == 1 and type(ops[0]) is PutOp and ops[0].namespace:
+            yield from self.put(ops)
+            return [None]
         results: list[Any] = [None] * len(ops)
         gets: dict[Namespace, list[int]] = {}
         puts: list[PutOp] = []
@@ -191,15 +194,14 @@ class StoreOperations(Writes):
         prefix = tuple(op.namespace_prefix)
         check_filter(op.filter, sql=self.table.sql)
         if self.custody.settings.mode == "off":
-            found, rows, _ = yield from self._ask(op)
-            shown = [(f, rows.get((f.namespace, f.key))) for f in found]
-            return [self._lenient(f.namespace, row, f) for f, row in shown if row is not None]  # type: ignore[misc]
-        found, rows, cut = yield from self._whole(prefix, lambda: self._ask(op))
+            found, _ = yield from self._ask(op)
+            return [self._lenient(f.namespace, f.stored, f) for f in found if f.stored is not None]  # type: ignore[misc]
+        found, cut = yield from self._whole(prefix, lambda: self._ask(op))
         answer: list[SearchItem] = []
         for result in found:
             namespace = result.namespace
             if under(namespace, prefix):
-                item = self._quickly(namespace, result, rows.get((namespace, result.key)))
+                item = self._quickly(result)
                 if item is None:
                     item = yield from self._again(namespace, result)
                 if item is not None:
@@ -210,8 +212,8 @@ class StoreOperations(Writes):
             yield from self._refresh([GetOp(item.namespace, item.key) for item in answer])
         return answer
 
-    def _ask(self, op: SearchOp) -> Operation[Asked]:
-        """The store's own answer, and each of its rows as stored.
+    def _ask(self, op: SearchOp) -> Operation[tuple[list[Hit], bool]]:
+        """The store's own answer, each result with its row as stored, and whether more was asked for.
 
         The store must not move expiries here: that would bring expired items back. Where there are
         expired items, more is asked for, since they are taken out afterwards.
@@ -226,20 +228,24 @@ class StoreOperations(Writes):
             found = yield from self.table.search(asked)
             wanted: dict[Namespace, list[str]] = {}
             for result in found:
-                wanted.setdefault(result.namespace, []).append(result.key)
-        rows: dict[tuple[Namespace, str], Stored] = {}
-        for namespace, keys in wanted.items():
-            for key, stored in (yield from self.table.fetch(namespace, keys)).items():
-                rows[namespace, key] = stored
-        return Asked(found, rows, cut)
+                if result.stored is None:
+                    wanted.setdefault(result.namespace, []).append(result.key)
+        if wanted:
+            rows: dict[tuple[Namespace, str], Stored] = {}
+            for namespace, keys in wanted.items():
+                for key, stored in (yield from self.table.fetch(namespace, keys)).items():
+                    rows[namespace, key] = stored
+            found = [hit._replace(stored=rows.get((hit.namespace, hit.key))) for hit in found]
+        return found, cut
 
-    def _quickly(self, namespace: Namespace, result: Hit, stored: Stored | None) -> SearchItem | None:
+    def _quickly(self, result: Hit) -> SearchItem | None:
         """The result, if it checks out at first sight and is alive."""
+        namespace, key, _, stored = result
         context = self.custody.peek(context_of(namespace))
         if context is None or context.flawed is not None or stored is None:
             return None
         try:
-            return self._judged(context, namespace, result.key, stored, result)  # type: ignore[return-value]
+            return self._judged(context, namespace, key, stored, result)  # type: ignore[return-value]
         except IntegrityError:
             return None  # a writer may have been half-way
 
@@ -325,14 +331,6 @@ class StoreOperations(Writes):
                     claim = claim._replace(place=claim.place + b"order")  # counts as a row of another time
                 last = order
             yield claim
-
-
-class Asked(NamedTuple):
-    """What a store answered to a search: its results, their rows, and whether more was asked for."""
-
-    found: list[Hit]
-    rows: dict[tuple[Namespace, str], Stored]
-    cut: bool
 
 
 def _dead(own: dict[str, Any], stored: Stored, now: float, refreshing: bool) -> bool:

@@ -16,11 +16,13 @@ from langgraph.store.base import SearchOp
 from memguard.effects import Call, Operation
 from memguard.errors import RollbackError
 from memguard.integrations.langgraph.sqlite_schema import Layout, Schema, layout
-from memguard.integrations.langgraph.store_rows import Namespace, Stored, TextForm
+from memguard.integrations.langgraph.store_forms import TextForm
+from memguard.integrations.langgraph.store_rows import Namespace, Stored, told
 from memguard.integrations.langgraph.store_table import Hit, reading, searched
 from memguard.integrity.canonical import frame
 
-_COLUMNS = "key, value, quote(created_at), quote(updated_at), quote(ttl_minutes), quote(expires_at)"
+#: The plus keeps the connection's converters for declared types away: what is stored is what is told.
+_COLUMNS = "key, value, +created_at, +updated_at, +ttl_minutes, +expires_at"
 #: A last column, for a connection that has not seen vectors yet: whether there is a table of them now.
 _MADE = "(SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'store_vectors')"
 _ONE = f"SELECT {_COLUMNS}, {_MADE} FROM store WHERE prefix = ? AND key = ?"  # noqa: S608 - constant text
@@ -154,7 +156,15 @@ class SqliteTable:
         return answer
 
     def search(self, op: SearchOp) -> Operation[list[Hit]]:
-        return (yield from searched(self, op))
+        if self.vectored:
+            return (yield from searched(self, op))
+        # The store's own statement, without the items it makes of the rows: they are made from what was checked.
+        ((sql, values, _),), _ = self.store._prepare_batch_search_queries([(0, op)])
+        found = yield Call(self._all, sql, values)
+        return [
+            Hit(tuple(prefix.split(".")), key, score, _told(key, value, created, updated, ttl, expires))
+            for prefix, key, value, created, updated, expires, ttl, score in found
+        ]
 
     def vectors(self, namespace: Namespace, keys: Sequence[str]) -> Operation[dict[str, bytes]]:
         return (yield from self._digests(".".join(namespace), keys)) if self.vectored else {}
@@ -244,7 +254,12 @@ def _marks(values: Sequence[Any]) -> str:
 
 def _stored(row: Sequence[Any], vectors: dict[str, bytes]) -> Stored:
     key, value, created, updated, ttl, expires, _ = row
-    return Stored(key, value, created, updated, ttl, expires, vectors.get(key, b""))
+    return _told(key, value, created, updated, ttl, expires, vectors=vectors.get(key, b""))
+
+
+def _told(key: Any, value: Any, *columns: Any, vectors: bytes = b"") -> Stored:
+    created, updated, ttl, expires = map(told, columns)
+    return Stored(key, value, created, updated, ttl, expires, vectors)
 
 
 def _vector(field: object, kind: str, data: object) -> bytes:

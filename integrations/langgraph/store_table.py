@@ -15,15 +15,17 @@ from langgraph.store.base import SearchOp
 
 from memguard.effects import Operation
 from memguard.errors import IntegrityError, TamperedError
-from memguard.integrations.langgraph.store_rows import Form, Namespace, Stored
+from memguard.integrations.langgraph.store_forms import Form
+from memguard.integrations.langgraph.store_rows import Namespace, Stored
 
 
 class Hit(NamedTuple):
-    """One result of a search, to be looked up again by its key."""
+    """One result of a search: its row as stored, or (``None``) one to be looked up by its key."""
 
     namespace: Namespace
     key: str
     score: float | None
+    stored: Stored | None = None
 
 
 class Table(Protocol):

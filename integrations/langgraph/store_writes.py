@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from langgraph.store.base import PutOp
@@ -12,8 +13,8 @@ from langgraph.store.base import PutOp
 from memguard.custody import Change, Custody, Pair
 from memguard.effects import Operation
 from memguard.errors import IntegrityError, TamperedError
+from memguard.integrations.langgraph.store_forms import FIELD
 from memguard.integrations.langgraph.store_rows import (
-    FIELD,
     ITEM,
     Namespace,
     Stored,
@@ -36,7 +37,12 @@ Screen = Callable[[Namespace, str, dict[str, Any], Any, PutOp], dict[str, Any] |
 
 def stamp(moment: float) -> str:
     """A moment as SQLite's CURRENT_TIMESTAMP writes it."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(moment))
+    return _stamp(int(moment))
+
+
+@lru_cache(maxsize=16)
+def _stamp(second: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(second))
 
 
 @dataclass(slots=True)
@@ -152,7 +158,7 @@ class Writes:
         for at, (key, entry) in enumerate(part.entries.items()):
             group = pack_key(key)
             old = index.member(group, MAIN)
-            body = form.body(entry.value)
+            body: Any = form.body(entry.value)
             entry.seal = seal = context.sealer(ITEM).seal(
                 key.encode("utf-8", "surrogatepass"),
                 generation=context.head.generation + 1,
@@ -184,7 +190,9 @@ class Writes:
         An update leaves vectors of the old value behind where the new one has fewer; that is the store's
         way and is bound by the read-back. So what is there before must be what was bound.
         """
-        there = yield from self.table.vectors(part.namespace, list(part.entries)) if part.entries else {}
+        if not part.entries:
+            return
+        there = yield from self.table.vectors(part.namespace, list(part.entries))
         if not there:
             return
         context = self.custody.peek(context_of(part.namespace))

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.base import get_text_at_path
 
+from memguard.integrations.langgraph.store_forms import SealedValue, TextForm
 from memguard.integrations.langgraph.store_rows import (
-    SealedValue,
     Stored,
-    TextForm,
     claim_of,
     context_of,
     namespace_of,
     place_of,
+    told,
 )
 from memguard.integrations.langgraph.store_values import Forms, ObjectForms
 
@@ -184,3 +184,19 @@ def test_digests_of_parsed_json() -> None:
     assert forms.digest({"a": (1, 2), "b": 1}) == forms.digest({"b": 1, "a": [1, 2]})
     with pytest.raises(TypeError):
         forms.digest({"a": object()})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "NULL"),
+        ("NULL", "'NULL'"),
+        ("2027", "'2027'"),
+        (2027, "2027"),
+        (1.0, "1.0"),
+        (1, "1"),
+        (b"2027", "X'32303237'"),
+    ],
+)
+def test_a_column_is_told_with_its_storage_class(value: object, text: str) -> None:
+    assert told(value) == text

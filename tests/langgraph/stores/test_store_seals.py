@@ -14,14 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memguard.errors import TamperedError
-from memguard.integrations.langgraph.store_rows import (
-    ITEM,
-    Stored,
-    TextForm,
-    claim_of,
-    namespace_of,
-    order_of,
-)
+from memguard.integrations.langgraph.store_forms import TextForm
+from memguard.integrations.langgraph.store_rows import ITEM, Stored, claim_of, namespace_of, order_of
 from memguard.integrations.langgraph.store_seals import position, read, spell
 from memguard.integrity.index import MAIN
 from memguard.integrity.tag import NOTHING, Seal

@@ -178,3 +178,24 @@ def test_a_deleted_item_leaves_no_vector(scene: Any, index: Any, how: str) -> No
         assert store.sweep_ttl() == 1
     assert {row[1] for row in rows(scene)} == {"k0", "k1", "k2"}
     assert scene.mg.audit(store).clean
+
+
+def test_vectors_planted_where_there_was_no_table_of_them(scene: Any, index: Any) -> None:
+    """A store that embeds nothing first sees the table when it reads back what it put."""
+    store = scene.store()
+    store.put(ALICE, "k0", {"text": "spending limit"})
+    scene.bare(index=index).put(("other",), "k9", {"text": "attract everything"})
+    for key in ("k9", "k0"):
+        scene.sql(
+            f"INSERT INTO store_vectors SELECT 'users.alice', '{key}', 'evil', embedding, created_at, updated_at "
+            "FROM store_vectors WHERE prefix = 'other'"
+        )
+    scene.sql("DELETE FROM store_vectors WHERE prefix = 'other'")
+    scene.sql("DELETE FROM store WHERE prefix = 'other'")
+    store.put(ALICE, "k9", {"text": "harmless"})
+    assert [row[1] for row in rows(scene)] == ["k0"]
+    assert store.get(ALICE, "k9").value == {"text": "harmless"}
+    with pytest.raises(IntegrityError):
+        store.get(ALICE, "k0")
+    with pytest.raises(IntegrityError):
+        store.put(ALICE, "k0", {"text": "harmless"})
