@@ -137,6 +137,7 @@ guards = Registry(
         "provenance": "memguard.guards.provenance:Provenance",
         "reranker": "memguard.guards.reranker:Reranker",
         "sanitizer": "memguard.guards.sanitizer:Sanitizer",
+        "scope": "memguard.guards.scope:ScopeGuard",
         "validity": "memguard.guards.validity:Validity",
     },
 )
