@@ -12,14 +12,17 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from memguard.errors import AnchorError
 from memguard.integrity.head import Head
-from memguard.integrity.logview import HeadRecord, Intent, LogView, Note, Place
+from memguard.integrity.logview import HeadRecord, Intent, LogView, Note, Place, signatures
 from memguard.ports import Anchor, Cursor, KeyRing
 
 #: Finished operations kept in memory before they are carried to the ledger.
 HARVEST = 512
+#: A signature costs as much as all the rest of a record: one covers this many.
+SIGN_EVERY = 64
 Item = Intent | HeadRecord | Note
 
 
@@ -50,6 +53,7 @@ class AnchorLog:
         self._cursor: Cursor | None = None
         self._mutex = threading.RLock()
         self._listeners: dict[str, list[weakref.WeakMethod[Callable[[HeadRecord], None]]]] = {}
+        self._wrote = False
         self._tail = False  # whether heads were appended that no sync has followed
         self._pending: list[HeadRecord] = []
         self._harvest, self._settle, self._compacted = harvest, settle, compacted
@@ -110,7 +114,13 @@ class AnchorLog:
 
     def head(self, place: Place) -> tuple[str, Head] | None:
         """Key id and head of a context, if it ever had one."""
-        return self._view.heads.get(place)
+        with self._mutex:
+            return self._view.known(place)
+
+    def newest(self, place: Place) -> Head | None:
+        """The head of a context, its sum perhaps not added up."""
+        known = self._view.heads.get(place)
+        return known[1] if known else None
 
     def intent(self, place: Place) -> Intent | None:
         """The open intent of a context, if any."""
@@ -152,8 +162,8 @@ class AnchorLog:
             with self._mutex:
                 self.refresh()
                 for place, generation in expect:
-                    known = self._view.heads.get(place)
-                    if (known[1].generation if known else 0) != generation:
+                    known = self.newest(place)
+                    if (known.generation if known else 0) != generation:
                         raise _raced(place)
                 mark = self._view.mark(items)
                 try:
@@ -161,7 +171,7 @@ class AnchorLog:
                 except BaseException:
                     self._view.undo(mark)  # nothing of it is in the log, or a reader will find it there
                     raise
-                self._cursor, self._tail = cursor, True
+                self._cursor, self._tail, self._wrote = cursor, True, True
                 for item in items:
                     if isinstance(item, HeadRecord):
                         self._pending.append(item)
@@ -176,13 +186,15 @@ class AnchorLog:
             self.anchor.release()
 
     def _records(self, items: Sequence[Item]) -> list[bytes]:
+        view = self._view
         intents = [item for item in items if isinstance(item, Intent)]
-        records = [self._view.intent(*intents)] if intents else []
+        records = [view.intent(*intents)] if intents else []
+        act = any(isinstance(item, Note) for item in items)  # an operator's, signed at once
         for item in items:
             if isinstance(item, HeadRecord):
-                records.append(self._view.head(item))
+                records.append(view.head(item, sign=act or view.unsigned >= SIGN_EVERY - 1))
             elif isinstance(item, Note):
-                records.append(self._view.note(item))
+                records.append(view.note(item))
         return records
 
     @property
@@ -198,6 +210,7 @@ class AnchorLog:
     def harvest(self) -> None:
         """Carry finished operations over to the ledger."""
         with self._mutex:
+            self._view.settle()  # else what is owed to sums nobody asks for would grow
             batch, self._pending = self._pending, []
             try:
                 if batch and self._harvest is not None:
@@ -227,15 +240,29 @@ class AnchorLog:
         if self._compacted is not None:
             self._compacted(size, self._floor)
 
-    def signatures(self) -> tuple[int, int]:
-        """Records of the log as it stands that carry a good Ed25519 signature, and that carry a bad one."""
+    def signatures(self) -> tuple[int, int, int]:
+        """Records of the log as it stands that a good signature covers, bad signatures, records not yet covered."""
         records, _, _ = self.anchor.read(None)
-        good = sum(self._view.signed(r) for r in records)
-        return good, len(records) - good
+        return signatures(records, self.keys)
+
+    def _attest(self) -> None:
+        """Sign what this process wrote and nobody has signed. If that fails, whoever writes next does."""
+        with suppress(AnchorError):
+            self.anchor.acquire()
+            try:
+                with self._mutex:
+                    self.refresh()
+                    if self._view.unsigned:
+                        self._cursor = self.anchor.append([self._view.attest()], sync=False)
+            finally:
+                self.anchor.release()
 
     def close(self) -> None:
-        """Carry the rest to the ledger and release the anchor. Idempotent."""
+        """Sign the tail, carry the rest to the ledger and release the anchor. Idempotent."""
         try:
+            if self._wrote:
+                self._wrote = False
+                self._attest()
             if self._tail:
                 self.sync()
             self.harvest()

@@ -71,7 +71,7 @@ class Caretaker:
                 found.append(Finding.of(error, f"{self._store} {name}"))
             finally:
                 self._custody.lock.release()
-        _, bad = self._log.signatures()
+        _, bad, _ = self._log.signatures()
         if bad:
             found.append(
                 Finding("anchor", self._log.anchor.uri, f"{bad} records carry no good signature", "MG413")

@@ -13,13 +13,15 @@ operation and generation (u64).
 
 from __future__ import annotations
 
-import hmac
 import os
 from collections.abc import Sequence
+from functools import lru_cache
+from hmac import compare_digest
 
 from memguard.errors import TamperedError
 from memguard.integrity.canonical import frame, unframe
 from memguard.integrity.logview import Intent
+from memguard.integrity.mac import Mac
 
 _MAGIC = b"MGI1"
 _MAC = 16
@@ -29,27 +31,26 @@ NOTHING_NOTED = b"MGI0\x00\x00\x00\x00"
 LIMIT = 1 << 20
 
 
+@lru_cache(maxsize=8)
+def _mac(key: bytes) -> Mac:
+    return Mac(key)
+
+
 def encode(intents: Sequence[Intent], key: bytes) -> bytes:
     """The bytes of a note."""
-    body = frame(
-        *(
-            frame(
-                i.store.encode(),
-                i.context.encode("utf-8", "surrogatepass"),
-                i.operation.encode(),
-                i.generation.to_bytes(8, "big"),
-            )
-            for i in intents
-        )
-    )
-    return b"".join((_MAGIC, len(body).to_bytes(4, "big"), body, hmac.digest(key, body, "sha256")[:_MAC]))
+    said = []
+    for store, context, operation, generation, _ in intents:
+        place = store.encode(), context.encode("utf-8", "surrogatepass")
+        said.append(frame(*place, operation.encode(), generation.to_bytes(8, "big")))
+    body = frame(*said)
+    return _MAGIC + frame(body) + _mac(key).digest(body)[:_MAC]
 
 
 def decode(raw: bytes, key: bytes) -> list[Intent]:
     """The intents of a note; none if it is torn, foreign or not authentic."""
     size = int.from_bytes(raw[4:8], "big")
     body, mac = raw[8 : 8 + size], raw[8 + size : 8 + size + _MAC]
-    if raw[:4] != _MAGIC or not hmac.compare_digest(hmac.digest(key, body, "sha256")[:_MAC], mac):
+    if raw[:4] != _MAGIC or not compare_digest(_mac(key).digest(body)[:_MAC], mac):
         return []
     found = []
     for part in unframe(body):

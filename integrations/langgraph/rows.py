@@ -89,16 +89,23 @@ def as_stored(metadata: dict[str, Any]) -> dict[str, Any]:
     return stored
 
 
+_PLAIN = frozenset({int, float, bool, type(None)})
+
+
 def _simple(value: Any) -> bool:
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return value.isascii() or not _LONE.search(value)
+    if kind in _PLAIN:
+        return True
     if isinstance(value, dict):
-        return all(
-            type(k) is str and (k.isascii() or not _LONE.search(k)) and _simple(v) for k, v in value.items()
-        )
+        for key, item in value.items():
+            if type(key) is not str or not (_simple(key) and _simple(item)):
+                return False
+        return True
     if isinstance(value, list | tuple):
         return all(map(_simple, value))
-    return True
+    return not isinstance(value, str) or value.isascii() or not _LONE.search(value)
 
 
 def text_before_seal(metadata: Mapping[str, Any], label: Any) -> bytes:

@@ -12,7 +12,7 @@ from memguard.cli.output import Report, reporting
 from memguard.cli.place import local_path, same_volume
 from memguard.cli.session import Session, with_session
 from memguard.integrity.head import Head
-from memguard.integrity.logview import LogView, Note
+from memguard.integrity.logview import LogView, Note, signatures
 from memguard.ports import Anchor, KeyRing
 
 
@@ -22,7 +22,8 @@ class LogState:
 
     records: int = 0
     bytes: int = 0
-    unsigned: int = 0
+    signed: int = 0
+    bad: int = 0
     heads: dict[tuple[str, str], Head] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
     open: int = 0
@@ -41,7 +42,7 @@ class LogState:
         state = cls(records=len(payloads), bytes=sum(map(len, payloads)))
         for record in view.feed(payloads):
             state.times[record.store] = max(record.time, state.times.get(record.store, 0.0))
-        state.unsigned = sum(not view.signed(payload) for payload in payloads)
+        state.signed, state.bad, _ = signatures(payloads, keys)
         state.heads = {place: head for place, (_, head) in view.heads.items()}
         state.open, state.notes = len(view.intents), list(view.notes)
         return state
@@ -83,7 +84,8 @@ def show(session: Session) -> Report:
             if together is None
             else ("SAME as the home" if together else "another than the home's"),
             "log": f"{state.records} records, {state.bytes} bytes, every link holds",
-            "bad_signatures": state.unsigned,
+            "signed": f"the first {state.signed} records",
+            "bad_signatures": state.bad,
             "unfinished_operations": state.open,
             "operators_acts": [f"{note.operation} {note.store}".strip() for note in state.notes],
         }
@@ -97,7 +99,7 @@ def show(session: Session) -> Report:
             for name in state.stores()
         ]
     notes = ["WARN MG412 T9 (rollback of the whole store) is not covered: same volume"] if together else []
-    code = 1 if state.unsigned else 0
+    code = 1 if state.bad else 0
     return Report(
         "anchor show",
         code=code,

@@ -13,10 +13,11 @@ from memguard.errors import ForkError, IntegrityError, RollbackError
 from memguard.events import Bus, ForkRecorded, ReadRefused, RecoveryRun
 from memguard.integrity.head import MODULUS, Head
 from memguard.integrity.index import MAIN, MEMBER, Index, newest, unpack_key
-from memguard.integrity.logview import HeadRecord, Intent
+from memguard.integrity.logview import Delta, HeadRecord, Intent
+from memguard.integrity.mac import Mac
 from memguard.integrity.recovery import decide
 from memguard.integrity.verifier import Claim, Context, Observation
-from memguard.ledger.chain import link
+from memguard.ledger.chain import encoded
 from memguard.ports import KeyRing, LedgerEntry
 from memguard.settings import Integrity
 from memguard.slot import decode
@@ -86,6 +87,7 @@ class Contexts:
         self.log = log
         self._keys, self._bus = keys, bus
         self._contexts: dict[str, Context] = {}
+        self._chains: dict[str, Mac] = {}
         self.anchored = settings.level == "head"
         self._finishing = False
         self._slot, self._noted, self._note_key = slot, b"", keys.subkey("intent")
@@ -123,8 +125,8 @@ class Contexts:
 
     def has_horizon(self, name: str) -> bool:
         """Whether anything of the context was ever deleted."""
-        known = self.log.head((self.store, name)) if self.anchored else None
-        return known is not None and bool(known[1].horizon)
+        known = self.log.newest((self.store, name)) if self.anchored else None
+        return known is not None and bool(known.horizon)
 
     def recounted(self, context: Context, index: Index) -> int:
         """The sum of an index under the current key."""
@@ -157,7 +159,7 @@ class Contexts:
             return
         follows = record.head.generation == context.head.generation + 1 and record.kid == context.kid
         if record.delta is None or not follows or record.carried:
-            context.ready = record.carried and record.head == context.head
+            context.ready = record.carried and record.head._replace(total=0) == context.head._replace(total=0)
             return
         adds, removes = record.delta
         for group, cell in removes:
@@ -165,6 +167,18 @@ class Contexts:
         for group, cell in adds:
             context.index.add(group, cell)
         context.adopt(record.head, context.index)
+
+    def _ready(self, name: str) -> Context | None:
+        """The context if nothing stands between it and an operation. The store's lock is held.
+
+        The ordinary case of :meth:`_enter`, which asks the same and then does what is to be done.
+        """
+        if self.anchored:
+            self.log.refresh()
+            self._collect()
+            if self.log.extent[1]:
+                return None
+        return self.peek(name)
 
     def _enter(self, name: str, *, failed: bool = False) -> Operation[Context]:
         """The context, compared with its head. The store's lock is held.
@@ -214,8 +228,8 @@ class Contexts:
         raw = self._slot.read()
         for intent in self._noted_by_any_key(raw):
             place = (intent.store, intent.context)
-            known = self.log.head(place)
-            behind = intent.generation == (known[1].generation if known else 0) + 1
+            known = self.log.newest(place)
+            behind = intent.generation == (known.generation if known else 0) + 1
             if intent.store == self.store and behind and self.log.intent(place) is None:
                 self.log.write([intent], sync=False)
         self._noted = raw
@@ -314,28 +328,38 @@ class Contexts:
         context: Context,
         head: Head,
         operation: str,
-        delta: tuple[tuple[Pair, ...], tuple[Pair, ...]] | None,
+        delta: Delta | None,
         kid: str,
     ) -> HeadRecord:
+        """What the log is to say of a head: with the ledger's chain one operation further."""
         now = time.time()
-        entry = entry_of(self.store, head, operation, delta, kid, now)
-        chain = link(self._keys.subkey("chain", kid), context.head.chain, entry)
-        return HeadRecord(self.store, operation, now, kid, head._replace(chain=chain), delta)
+        place, records = f"{self.store} {head.context}", records_of(delta)
+        said = encoded(place, operation, kid, head.generation, head.fence, now, records)
+        chain = self._chain(kid).digest(context.head.chain + said)
+        context_id, generation, fence, boot, cells, total, latest, horizon, _ = head
+        linked = Head(context_id, generation, fence, boot, cells, total, latest, horizon, chain)
+        return HeadRecord(self.store, operation, now, kid, linked, delta)
+
+    def _chain(self, kid: str) -> Mac:
+        made = self._chains.get(kid)
+        if made is None:
+            made = self._chains[kid] = Mac(self._keys.subkey("chain", kid))
+        return made
+
+
+def records_of(delta: Delta | None) -> tuple[str, ...]:
+    """Ids of the records that an operation touched, as the ledger lists them."""
+    if delta is None:
+        return ()
+    return tuple(dict.fromkeys([unpack_key(group) for pairs in delta for group, _ in pairs]))
 
 
 def entry_of(
-    store: str,
-    head: Head,
-    operation: str,
-    delta: tuple[tuple[Pair, ...], tuple[Pair, ...]] | None,
-    kid: str,
-    now: float,
+    store: str, head: Head, operation: str, delta: Delta | None, kid: str, now: float
 ) -> LedgerEntry:
-    """The ledger's entry for an operation. ``chain`` is filled by whoever links it."""
-    groups = dict.fromkeys(unpack_key(g) for pairs in delta or () for g, _ in pairs)
-    return LedgerEntry(
-        f"{store} {head.context}", head.generation, head.fence, operation, tuple(groups), kid, now, head.chain
-    )
+    """The ledger's entry for an operation that the log holds."""
+    place, records = f"{store} {head.context}", records_of(delta)
+    return LedgerEntry(place, head.generation, head.fence, operation, records, kid, now, head.chain)
 
 
 def gone(context: Context, seen: Observation, intent: Intent | None) -> list[bytes]:

@@ -11,7 +11,7 @@ from memguard.background import Flusher
 from memguard.custody.contexts import DESTRUCTIVE, Contexts, latest_of
 from memguard.effects import Acquire, Block, Operation
 from memguard.errors import RollbackError
-from memguard.integrity.head import MODULUS, Head
+from memguard.integrity.head import MODULUS, UNCOUNTED, Head
 from memguard.integrity.index import Index, newest, not_after
 from memguard.integrity.logview import MAX_DELTA, HeadRecord, Intent
 from memguard.integrity.verifier import Context
@@ -76,13 +76,12 @@ class Writing(Contexts):
         try:
             contexts = []
             for name in names if isinstance(names, Sequence) else (yield from names()):
-                contexts.append((yield from self._enter(name)))
+                contexts.append(self._ready(name) or (yield from self._enter(name)))
             changes = prepare(contexts)
-            live = [(c, ch) for c, ch in zip(contexts, changes, strict=True) if not ch.empty]
+            live = [pair for pair in zip(contexts, changes, strict=True) if not pair[1].empty]
             try:
-                yield from self._announce(
-                    live
-                )  # ended half-way, it may have announced: then the next touch settles
+                # Ended half-way, it may have announced: then the next touch settles.
+                yield from self._announce(live)
                 result = yield from perform()
                 if settle is not None:
                     changes = yield from settle(contexts, changes)
@@ -115,19 +114,17 @@ class Writing(Contexts):
     def _announce(self, live: Sequence[tuple[Context, Change]]) -> Operation[None]:
         if not self.anchored or not live:
             return
-        items = [
-            Intent(
-                self.store,
-                context.id,
-                change.operation,
-                context.head.generation + 1,
-                tuple(change.candidates or change.removes) if change.operation in ("remove", "prune") else (),
-            )
-            for context, change in live
-        ]
-        durable = any(ch.operation in DESTRUCTIVE or c.head.generation == 0 for c, ch in live)
+        items: list[Intent] = []
+        expect, durable = [], False
+        for context, change in live:
+            operation, generation = change.operation, context.head.generation
+            removes: tuple[Pair, ...] = ()
+            if operation in ("remove", "prune"):
+                removes = tuple(change.candidates or change.removes)
+            items.append(Intent(self.store, context.id, operation, generation + 1, removes))
+            expect.append(((self.store, context.id), generation))
+            durable = durable or not generation or operation in DESTRUCTIVE
         if durable:
-            expect = [((self.store, context.id), context.head.generation) for context, _ in live]
             yield Block(self.log.write, items, sync=True, expect=expect)
         else:
             self._note(items)
@@ -139,21 +136,16 @@ class Writing(Contexts):
 
     def _commit(self, live: Sequence[tuple[Context, Change]]) -> Operation[None]:
         records: list[HeadRecord] = []
+        expect, decisive = [], False
         for context, change in live:
-            before = context.head
             context.ready = False  # until the head is written, the index is nobody's truth
-            head = _advance(context, change, self.boot)
-            delta = None
-            if len(change.adds) + len(change.removes) <= MAX_DELTA:
-                delta = (tuple(change.adds), tuple(change.removes))
-            record = self.record(context, head, change.operation, delta, context.kid)
-            records.append(record)
-            expected = before.generation
-            assert record.head.generation == expected + 1
-        if self.anchored and records:
-            expect = [((self.store, r.head.context), r.head.generation - 1) for r in records]
+            generation = context.head.generation
             # A first head is durable in lag mode too: without it a power loss would leave a tail that follows nothing.
-            if self._due(any(ch.operation in DESTRUCTIVE or not c.head.generation for c, ch in live)):
+            decisive = decisive or not generation or change.operation in DESTRUCTIVE
+            expect.append(((self.store, context.id), generation))
+            records.append(self._advance(context, change))
+        if self.anchored and records:
+            if self._due(decisive):
                 yield Block(self.log.write, records, sync=True, expect=expect)
                 self._unsynced = 0
             else:
@@ -166,6 +158,45 @@ class Writing(Contexts):
             self._noted = NOTHING_NOTED
         for (context, _), record in zip(live, records, strict=True):
             context.adopt(record.head, context.index)
+
+    def _advance(self, context: Context, change: Change) -> HeadRecord:
+        """Apply a change to the index; the head it leads to.
+
+        The head's sum is not counted here: it follows from the cells that the record spells out.
+        """
+        head, adds, removes = context.head, change.adds, change.removes
+        latest, horizon, total = head.latest, head.horizon, UNCOUNTED
+        if change.operation == "delete":
+            removes = removes or list(context.index.items())
+            context.index, latest, adds = Index(), b"", []
+        else:
+            gone = _apply(context, adds, removes)
+            if latest and any(group == latest for group, _ in removes):
+                latest = latest_of(context.index)
+            if change.latest and (not latest or not_after(latest, change.latest)):
+                latest = change.latest
+            removes = gone
+        if change.horizon:
+            horizon = newest(k for k in (horizon, change.horizon) if k)
+        delta = (tuple(adds), tuple(removes)) if len(adds) + len(removes) <= MAX_DELTA else None
+        if delta is None:  # too many to spell out: the sum is stated
+            known = self.log.head((self.store, context.id)) if self.anchored else None
+            total = known[1].total if known else 0
+            total += sum(context.term(*pair) for pair in adds) - sum(context.term(*pair) for pair in removes)
+            total %= MODULUS
+        cells = context.index.cells
+        after = Head(
+            head.context,
+            head.generation + 1,
+            head.fence,
+            self.boot,
+            cells,
+            total,
+            latest,
+            horizon,
+            head.chain,
+        )
+        return self.record(context, after, change.operation, delta, context.kid)
 
     def _due(self, decisive: bool) -> bool:
         """Whether this head must be durable before the call returns."""
@@ -184,34 +215,20 @@ class Writing(Contexts):
         self.flush()
 
 
-def _advance(context: Context, change: Change, boot: bytes) -> Head:
-    """Apply a change to the index; the head it leads to."""
-    total, index, head = context.head.total, context.index, context.head
-    if change.operation == "delete":
-        change.removes = list(index.items()) if not change.removes else change.removes
-        context.index = index = Index()
-        total, latest = 0, b""
-    else:
-        latest = head.latest
-        for group, cell in change.removes:
-            if not index.remove(group, cell):
-                raise RollbackError(
-                    "a record to be removed is not in the index.", case="state", record=context.id
-                )
-            total -= context.term(group, cell)
-        if latest and any(group == latest for group, _ in change.removes):
-            latest = latest_of(index)
-        for group, cell in change.adds:
-            old = index.add(group, cell)
-            total += context.term(group, cell) - (context.term(group, old) if old else 0)
-        if change.latest:
-            latest = change.latest if not latest or not_after(latest, change.latest) else latest
-    horizon = newest(k for k in (head.horizon, change.horizon) if k) if change.horizon else head.horizon
-    return head._replace(
-        generation=head.generation + 1,
-        boot=boot,
-        cells=index.cells,
-        total=total % MODULUS,
-        latest=latest,
-        horizon=horizon,
-    )
+def _apply(context: Context, adds: Sequence[Pair], removes: Sequence[Pair]) -> list[Pair]:
+    """Change an index; the cells that went, replaced ones with them.
+
+    Raises:
+        RollbackError: one that was to go is not there.
+    """
+    index, gone = context.index, list(removes)
+    for group, cell in removes:
+        if not index.remove(group, cell):
+            raise RollbackError(
+                "a record to be removed is not in the index.", case="state", record=context.id
+            )
+    for group, cell in adds:
+        old = index.add(group, cell)
+        if old is not None:
+            gone.append((group, old))
+    return gone

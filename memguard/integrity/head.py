@@ -3,8 +3,9 @@
 A head names its context, how many operations it has seen (generation), which writer may
 write (fence), how many rows there are and a keyed multiset hash of them. The multiset hash
 (MSet-Add-Hash of Clarke et al., ASIACRYPT 2003) is a sum of HMACs, so it follows forks,
-replacement and deletion, which a chain over rows cannot. It is written masked: two plain
-sums would give their difference, one row's HMAC, away.
+replacement and deletion, which a chain over rows cannot. It is written only where it does not follow
+from the cells that an operation spells out, and then masked: two plain sums would give their
+difference, one row's HMAC, away.
 
 Record layout: docs/spec/heads.md.
 """
@@ -16,13 +17,17 @@ import struct
 from typing import NamedTuple
 
 from memguard.integrity.canonical import frame, unframe
+from memguard.integrity.mac import Mac
 
 MODULUS = 1 << 256
 BOOT = 16
 #: Bytes of the commitment that rows carry to the head before them: the head's chain, cut.
 COMMITMENT = 16
+#: Stands for a total that nobody has added up yet; no sum equals it.
+UNCOUNTED = -1
 _FIXED = struct.Struct(">QIQ16s32s32s")
 _PLACE = struct.Struct(">QI16s")
+_UNSTATED = bytes(32)
 
 
 class Head(NamedTuple):
@@ -34,7 +39,7 @@ class Head(NamedTuple):
         fence: raised at every recovery, so that a write from before it is dead for ever.
         boot: 16 bytes naming the boot of the machine that wrote it.
         cells: rows in the context.
-        total: sum of the cells' keyed hashes modulo 2^256 (never written unmasked).
+        total: sum of the cells' keyed hashes modulo 2^256 (never written unmasked), or UNCOUNTED.
         latest: record key of the newest record, or empty.
         horizon: newest record key that was ever deleted, or empty.
         chain: 32 bytes, the ledger's hash chain after the newest entry.
@@ -56,9 +61,9 @@ class Head(NamedTuple):
         )
         return int.from_bytes(hmac.digest(key, b"memguard/mask/1" + place, "sha256"), "big")
 
-    def encode(self, key: bytes) -> bytes:
-        """The head's bytes, its sum masked under the accumulator key."""
-        masked = ((self.total + self._mask(key)) % MODULUS).to_bytes(32, "big")
+    def encode(self, key: bytes | None) -> bytes:
+        """The head's bytes, its sum masked under the store's mask key; without a key the sum is left out."""
+        masked = _UNSTATED if key is None else ((self.total + self._mask(key)) % MODULUS).to_bytes(32, "big")
         return frame(
             self.context.encode("utf-8", "surrogatepass"),
             _FIXED.pack(self.generation, self.fence, self.cells, self.boot, masked, self.chain),
@@ -67,7 +72,7 @@ class Head(NamedTuple):
         )
 
     @classmethod
-    def decode(cls, data: bytes, key: bytes) -> Head:
+    def decode(cls, data: bytes, key: bytes | None) -> Head:
         """Read :meth:`encode`'s bytes.
 
         Raises:
@@ -79,7 +84,11 @@ class Head(NamedTuple):
         except struct.error as error:
             raise ValueError(str(error)) from None
         name = context.decode("utf-8", "surrogatepass")
-        head = cls(name, generation, fence, boot, cells, 0, latest, horizon, chain)
+        head = cls(name, generation, fence, boot, cells, UNCOUNTED, latest, horizon, chain)
+        if key is None:
+            if masked != _UNSTATED:
+                raise ValueError("a sum is stated where it follows from the cells")
+            return head
         return head._replace(total=(int.from_bytes(masked, "big") - head._mask(key)) % MODULUS)
 
     @property
@@ -91,12 +100,12 @@ class Head(NamedTuple):
 class Accumulator:
     """Keyed hashes of the cells of one context, to be added to and taken from a head's sum."""
 
-    __slots__ = ("_key", "_prefix")
+    __slots__ = ("_digest",)
 
     def __init__(self, key: bytes, context: str) -> None:
-        self._key = key
-        self._prefix = frame(b"memguard/cell/1", context.encode("utf-8", "surrogatepass"))
+        prefix = frame(b"memguard/cell/1", context.encode("utf-8", "surrogatepass"))
+        self._digest = Mac(key, prefix).digest
 
     def term(self, group: bytes, cell: bytes) -> int:
         """The hash of one cell (24 bytes) as an integer below 2^256."""
-        return int.from_bytes(hmac.digest(self._key, self._prefix + cell + group, "sha256"), "big")
+        return int.from_bytes(self._digest(cell + group), "big")

@@ -13,32 +13,40 @@ from __future__ import annotations
 
 import hmac
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from memguard.integrity.canonical import frame as _texts
 from memguard.ports import LedgerEntry
 
 #: What the first entry of a context is linked to.
 GENESIS = bytes(32)
 _DOMAIN = b"memguard.ledger/1\0"
-_LENGTH = struct.Struct(">I")
 _NUMBERS = struct.Struct(">QQdQ")
 
 
-def encode(entry: LedgerEntry) -> bytes:
+def encoded(
+    context: str, operation: str, kid: str, generation: int, fence: int, time: float, records: Sequence[str]
+) -> bytes:
     """The bytes of an entry that its link covers: every field but ``chain``, unambiguously.
 
     Raises:
         ValueError: a number is negative, over 64 bits or NaN, or a text has a lone surrogate.
     """
-    if entry.time != entry.time:
+    if time != time:
         raise ValueError("a ledger time is not a number")
     try:
         # "+ 0.0" makes -0.0 plain 0.0: SQLite stores no sign of zero.
-        numbers = _NUMBERS.pack(entry.generation, entry.fence, entry.time + 0.0, len(entry.records))
+        numbers = _NUMBERS.pack(generation, fence, time + 0.0, len(records))
     except struct.error as exc:
         raise ValueError(f"a ledger number is out of range: {exc}") from None
-    texts = (entry.context, entry.operation, entry.kid)
-    return b"".join((_DOMAIN, *map(_text, texts), numbers, *map(_text, entry.records)))
+    texts = _texts(context.encode(), operation.encode(), kid.encode())
+    return b"".join((_DOMAIN, texts, numbers, _texts(*[record.encode() for record in records])))
+
+
+def encode(entry: LedgerEntry) -> bytes:
+    """:func:`encoded` of an entry."""
+    e = entry
+    return encoded(e.context, e.operation, e.kid, e.generation, e.fence, e.time, e.records)
 
 
 def link(key: bytes, previous_chain: bytes, entry: LedgerEntry) -> bytes:
@@ -73,8 +81,3 @@ def verify_chain(
             return position
         previous_chain = entry.chain
     return None
-
-
-def _text(value: str) -> bytes:
-    data = value.encode()
-    return _LENGTH.pack(len(data)) + data

@@ -13,9 +13,9 @@ from memguard.errors import AnchorError, TamperedError, UnknownKeyError
 from memguard.integrations.langgraph import rows
 from memguard.integrations.langgraph.serde import Sealed
 from memguard.integrity.canonical import canonical_json, frame, unframe
-from memguard.integrity.head import Head
+from memguard.integrity.head import UNCOUNTED, Head
 from memguard.integrity.index import pack_key, unpack_key
-from memguard.integrity.logview import HeadRecord, Intent, LogView, Note
+from memguard.integrity.logview import HeadRecord, Intent, LogView, Note, signatures
 from memguard.integrity.tag import Sealer, parse
 from memguard.integrity.verifier import Context
 from memguard.slot import decode, encode
@@ -136,21 +136,36 @@ def test_cells_and_terms(context: Context) -> None:
 def test_the_log_is_read_as_it_says(ring: MemoryKeyRing) -> None:
     view = LogView(ring)
     records = [bytes.fromhex(record) for record in V["log"]["records"]]
-    heads = view.feed(records)
-    assert [f"{h.head.total:064x}" for h in heads] == [item["total"] for item in V["log"]["heads"]]
+    heads, totals = [], []
+    for record in records:
+        for read in view.feed([record]):
+            heads.append(read)
+            known = view.known((V["store"], V["context"]))
+            assert known is not None
+            totals.append(f"{known[1].total:064x}")
+    assert totals == [item["total"] for item in V["log"]["heads"]]
+    assert [h.head.total == UNCOUNTED for h in heads] == [not item["stated"] for item in V["log"]["heads"]]
+    late = LogView(ring)
+    late.feed(records[:-2])  # added up once, at the end
+    assert late.known((V["store"], V["context"]))[1].total == int(V["log"]["heads"][1]["total"], 16)
     assert [h.head.chain.hex() for h in heads] == [item["chain"] for item in V["log"]["heads"]]
     assert heads[0].delta == (
         ((bytes.fromhex(V["cells"][0]["group"]), bytes.fromhex(V["cells"][0]["cell"])),),
         (),
     )
     assert {h.time for h in heads} == {V["time"]}
-    assert heads[1].head.horizon == pack_key(V["cells"][0]["record"])
+    assert heads[2].head.horizon == pack_key(V["cells"][0]["record"])
     assert view.intents == {}
     assert view.base == {"serial": 1, "reason": "created"}
     assert view.notes[0].details["reason"] == "restored"
-    assert all(view.signed(record) for record in records)
+    assert signatures(records, ring) == (7, 0, 0)
+    assert signatures(records[:-1], ring) == (
+        5,
+        0,
+        1,
+    )  # the last one that is signed covers what stands before
     carried = view.feed([bytes.fromhex(record) for record in V["log"]["compacted"]], reset=True)
-    assert [(h.carried, h.head) for h in carried] == [(True, heads[1].head)]
+    assert [(h.carried, h.head) for h in carried] == [(True, heads[2].head)]
 
 
 def test_the_log_is_written_as_it_says(ring: MemoryKeyRing) -> None:
@@ -162,7 +177,10 @@ def test_the_log_is_written_as_it_says(ring: MemoryKeyRing) -> None:
         view.intent(Intent(V["store"], V["context"], "put", 1)),
         view.head(HeadRecord(V["store"], "put", V["time"], V["kid"], read[0].head, ((cells[0],), ()))),
         view.intent(Intent(V["store"], V["context"], "prune", 2, (cells[0], cells[1]))),
-        view.head(HeadRecord(V["store"], "put", V["time"], V["kid"], read[1].head, ((cells[1],), ()))),
+        view.head(
+            HeadRecord(V["store"], "put", V["time"], V["kid"], read[1].head, ((cells[1],), ())), sign=True
+        ),
+        view.head(HeadRecord(V["store"], "recover", V["time"], V["kid"], read[2].head, None)),
         view.note(Note(V["store"], "accept", {"context": V["context"], "reason": "restored"})),
     ]
     assert [record.hex() for record in made] == V["log"]["records"]
@@ -172,9 +190,13 @@ def test_the_log_is_written_as_it_says(ring: MemoryKeyRing) -> None:
 def test_heads_alone(ring: MemoryKeyRing) -> None:
     key = LogView(ring)._mask_key(V["store"], V["kid"])
     for item in V["log"]["heads"]:
-        head = Head.decode(bytes.fromhex(item["bytes"]), key)
-        assert f"{head.total:064x}" == item["total"]
-        assert head.encode(key).hex() == item["bytes"]
+        used = key if item["stated"] else None
+        head = Head.decode(bytes.fromhex(item["bytes"]), used)
+        assert head.total == (int(item["total"], 16) if item["stated"] else UNCOUNTED)
+        assert head.encode(used).hex() == item["bytes"]
+        if item["stated"]:
+            with pytest.raises(ValueError, match="a sum is stated"):
+                Head.decode(bytes.fromhex(item["bytes"]), None)
         assert head.boot.hex() == V["boot"]
         assert head.commitment.hex() == item["chain"][:32]
 
@@ -184,12 +206,12 @@ def test_every_bit_of_the_log_counts(ring: MemoryKeyRing) -> None:
     for number, record in enumerate(records):
         for at in range(0, len(record), 7):
             flipped = record[:at] + bytes([record[at] ^ 1]) + record[at + 1 :]
-            view = LogView(ring)
+            changed = [*records[:number], flipped, *records[number + 1 :]]
             try:
-                view.feed([*records[:number], flipped, *records[number + 1 :]])
+                LogView(ring).feed(changed)
             except (AnchorError, UnknownKeyError):
                 continue
-            assert not view.signed(flipped)  # the signature is for readers without a secret
+            assert signatures(changed, ring)[1]  # the signature is for readers without a secret
 
 
 def test_the_note(ring: MemoryKeyRing) -> None:

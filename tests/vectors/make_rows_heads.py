@@ -188,25 +188,29 @@ def packed_keys() -> list[dict[str, str]]:
 
 
 def head_bytes(
-    generation: int, fence: int, count: int, total: int, latest: bytes, horizon: bytes, chain: bytes
+    generation: int, fence: int, count: int, total: int | None, latest: bytes, horizon: bytes, chain: bytes
 ) -> bytes:
+    """A head; without a total, one that follows from the cells of its record."""
     key = mac(subkey("accumulator"), b"memguard/store/1" + STORE.encode())
     place = struct.pack(">QI16s", generation, fence, BOOT) + CONTEXT.encode()
-    masked = (total + int.from_bytes(mac(key, b"memguard/mask/1" + place), "big")) % (1 << 256)
+    mask = int.from_bytes(mac(key, b"memguard/mask/1" + place), "big")
+    masked = 0 if total is None else (total + mask) % (1 << 256)
     fixed = struct.pack(">QIQ16s32s32s", generation, fence, count, BOOT, masked.to_bytes(32, "big"), chain)
     return frame(CONTEXT.encode(), fixed, latest, horizon)
 
 
 def log(listed: list[dict[str, Any]]) -> dict[str, Any]:
-    """A log: base, announced first write, its head, a head with a replacement, a note, and its compaction."""
+    """A log: base, announced first write, its head, one that is signed, one that states its sum, a note; compacted."""
     signer = nacl.signing.SigningKey(subkey("sign"))
     one = int(listed[0]["term"], 16)
     two = (one + int(listed[1]["term"], 16)) % (1 << 256)
-    chains = [sha(b"chain 1"), sha(b"chain 2")]
+    three = (two - one) % (1 << 256)
+    chains = [sha(b"chain 1"), sha(b"chain 2"), sha(b"chain 3")]
     group = [bytes.fromhex(item["group"] + item["cell"]) for item in listed]
     heads = [
-        head_bytes(1, 1, 1, one, pack_key(FIRST), b"", chains[0]),
-        head_bytes(2, 1, 2, two, pack_key(SECOND), pack_key(FIRST), chains[1]),
+        head_bytes(1, 1, 1, None, pack_key(FIRST), b"", chains[0]),
+        head_bytes(2, 1, 2, None, pack_key(SECOND), b"", chains[1]),
+        head_bytes(3, 2, 1, three, pack_key(SECOND), pack_key(FIRST), chains[2]),
     ]
     stamp = struct.pack(">d", TIME)
     bodies = [
@@ -220,30 +224,34 @@ def log(listed: list[dict[str, Any]]) -> dict[str, Any]:
             ),
         ),
         (b"H", frame(STORE.encode(), b"put", stamp, heads[1], frame(group[1]), b"")),
+        (b"H", frame(STORE.encode(), b"recover", stamp, heads[2])),
         (b"N", frame(STORE.encode(), b"accept", canonical({"context": CONTEXT, "reason": "restored"}))),
     ]
     compacted = [
         (b"B", canonical({"serial": 2, "reason": "compaction"})),
-        (b"S", frame(STORE.encode(), b"carry", stamp, heads[1], KID.encode())),
-        (b"N", bodies[5][1]),
+        (b"S", frame(STORE.encode(), b"carry", stamp, heads[2], KID.encode())),
+        (b"N", bodies[6][1]),
+        (b"A", b""),
     ]
 
-    def records(said: list[tuple[bytes, bytes]]) -> list[str]:
-        link, made = bytes(32), []
-        for kind, body in said:
+    def records(said: list[tuple[bytes, bytes]], signed: set[int]) -> list[str]:
+        digest, made = bytes(32), []
+        for number, (kind, body) in enumerate(said):
             begun = frame(kind, KID.encode(), body)
-            link = mac(subkey("anchor"), b"memguard/link/1" + link + begun)
-            signature = b"" if kind == b"I" else signer.sign(b"memguard/signed/1" + link + begun).signature
+            digest = sha(digest + begun)
+            link = mac(subkey("anchor"), b"memguard/link/1" + digest)
+            signature = signer.sign(b"memguard/signed/1" + digest).signature if number in signed else b""
             made.append((begun + frame(link, signature)).hex())
         return made
 
     return {
         "heads": [
-            {"bytes": heads[0].hex(), "total": f"{one:064x}", "generation": 1, "chain": chains[0].hex()},
-            {"bytes": heads[1].hex(), "total": f"{two:064x}", "generation": 2, "chain": chains[1].hex()},
+            {"bytes": heads[0].hex(), "total": f"{one:064x}", "stated": False, "chain": chains[0].hex()},
+            {"bytes": heads[1].hex(), "total": f"{two:064x}", "stated": False, "chain": chains[1].hex()},
+            {"bytes": heads[2].hex(), "total": f"{three:064x}", "stated": True, "chain": chains[2].hex()},
         ],
-        "records": records(bodies),
-        "compacted": records(compacted),
+        "records": records(bodies, {0, 4, 6}),
+        "compacted": records(compacted, {0, 2, 3}),
     }
 
 
