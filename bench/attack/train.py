@@ -47,7 +47,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 #: Added to what was found, in logits, because thresholds do not travel well to kinds of text that are not here;
 #: more before anything may be withheld, since a thousandth cannot be seen in kinds of a few hundred texts.
-FLAG_MARGIN, QUARANTINE_MARGIN = 0.2, 0.5
+FLAG_MARGIN, QUARANTINE_MARGIN = 0.2, 1.0
 SEED = 1
 
 

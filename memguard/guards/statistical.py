@@ -40,7 +40,7 @@ REASON = "worded like memories that were planted"
 FORMAT = "memguard-statistical-1"
 WEIGHTS = Path(__file__).with_name("statistical.bin")
 #: SHA-256 of the file that belongs to this version.
-DIGEST = "8e70996fdcb1326266382d4677577534a00dbd357ecd78b871d8659ece3e106d"
+DIGEST = "6dced6f8dd911e867928e332759e6042d6dcc8b338c64949f4966cb38634b0df"
 #: Words in a window, and from the start of one to the start of the next.
 WINDOW, STRIDE = 48, 24
 #: Characters that are scored unless ``[guards.limits] statistical_chars`` says otherwise.
