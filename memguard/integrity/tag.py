@@ -124,7 +124,8 @@ def parse(text: object, record: str) -> Seal:
 
 def read(kid: str, packed: bytes) -> Seal:
     """The seal of packed fields."""
-    return Seal(kid, *_FIELDS.unpack_from(packed), packed[FIXED:EXTRA], packed[EXTRA:])
+    generation, fence, size, prev, replaced, content = _FIELDS.unpack_from(packed)
+    return Seal(kid, generation, fence, size, prev, replaced, content, packed[FIXED:EXTRA], packed[EXTRA:])
 
 
 def malformed(record: str) -> TamperedError:
