@@ -17,13 +17,14 @@ or the store, and keeps no state from one record to the next unless it says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from memguard.decision import Decision
 from memguard.record import Principal, Record, Scope, Source
+from memguard.slots import Slot
 
 if TYPE_CHECKING:  # pydantic is not worth its import time to somebody who only types ``import memguard``
     from memguard.settings import Config
@@ -90,8 +91,8 @@ class Spend:
 class Compare:
     """Ask how a record stands against what its scope wrote before; it is remembered unless only looked at.
 
-    The answer is a :class:`Standing`. ``slots`` are what it says of whom, as ``{slot: value}``; only
-    those of trusted records are kept and compared with.
+    The answer is a :class:`Standing`. ``slots`` are what it says is so; only those of trusted records are
+    kept and compared with.
     """
 
     store: str
@@ -99,7 +100,7 @@ class Compare:
     vector: tuple[float, ...]
     source: Source
     trusted: bool
-    slots: Mapping[str, str]
+    slots: tuple[Slot, ...]
     moment: float
 
 
@@ -114,7 +115,7 @@ class Standing:
         burst: records of this source in the last minute.
         usual: the most of them in a minute before that, 0 for a new source.
         known_source: whether the source wrote to this scope before.
-        contradicts: slots for which a trusted record holds another value.
+        contradicts: whether a trusted record says otherwise of the same thing.
     """
 
     count: int = 0
@@ -123,7 +124,7 @@ class Standing:
     burst: int = 0
     usual: int = 0
     known_source: bool = True
-    contradicts: tuple[str, ...] = ()
+    contradicts: bool = False
 
 
 Effect = Fetch | Embed | Ask | Work | Spend | Compare

@@ -134,6 +134,7 @@ class Registry:
 guards = Registry(
     "guard",
     {
+        "anomaly": "memguard.guards.anomaly:Anomaly",
         "provenance": "memguard.guards.provenance:Provenance",
         "reranker": "memguard.guards.reranker:Reranker",
         "sanitizer": "memguard.guards.sanitizer:Sanitizer",

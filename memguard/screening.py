@@ -18,12 +18,12 @@ from memguard import context, registry
 from memguard.deadline import Workers
 from memguard.decision import Decision, Disposition, Evidence
 from memguard.events import Bus, GuardRaised, Observing
-from memguard.guard import Fetch, GuardContext, Stage, Work
+from memguard.guard import GuardContext, Stage, Work
 from memguard.isolate import Raised, attempt
 from memguard.pipeline import FAILED, Outcome, Pipeline, Seat, assemble
 from memguard.recall import Recall
 from memguard.record import Record, Source, Trust
-from memguard.runtime import Handlers, arun, run
+from memguard.runtime import arun, run
 from memguard.settings import Config, Mode
 from memguard.tally import Tally, today
 
@@ -49,7 +49,6 @@ class Screening:
         config: names the guards, their modes and limits.
         bus: hears of failed guards.
         tally: counts decisions; None counts nothing (``check`` of a program that has no home).
-        performers: how effects are performed, by type (``Fetch`` by the stores, ``Embed`` and ``Ask`` by models).
         allowlist: texts that a person has reviewed.
         hook: ``on_decision``.
         recall: tells text that came out of what is trusted less, and is told of what was served.
@@ -61,7 +60,6 @@ class Screening:
         bus: Bus,
         *,
         tally: Tally | None = None,
-        performers: Handlers | None = None,
         allowlist: Allowed | None = None,
         hook: Hook | None = None,
         recall: Recall | None = None,
@@ -72,7 +70,10 @@ class Screening:
         self.reading = chain(config, Stage.READ)
         self._allowlist, self.hook = allowlist, hook
         self._workers = Workers(config.policy.effect_seconds)
-        self._performers = dict(performers or {})
+        self._handlers: dict[type, Callable[[Any], object]] = {}
+        self._ahandlers: dict[type, Callable[[Any], object]] = {}
+        self._lookers: dict[type, Callable[[Any], object]] = {}
+        self.perform(Work, _do, timed=True)
         self._rules: Pipeline | None = None
         self._noted: object = None
 
@@ -91,9 +92,24 @@ class Screening:
         """Guards that the configuration names and this version does not have."""
         return (*self.writing.absent, *self.reading.absent)
 
-    def perform(self, effect: type, performer: Callable[[Any], object]) -> None:
-        """Say who performs a type of effect, such as the embedder that a store brings."""
-        self._performers[effect] = performer
+    def perform(
+        self,
+        effect: type,
+        performer: Callable[[Any], object],
+        *,
+        timed: bool = False,
+        look: Callable[[Any], object] | None = None,
+    ) -> None:
+        """Say who performs a type of effect.
+
+        Args:
+            timed: in a worker and within ``policy.effect_seconds``; else where the caller is, as stores need.
+            look: performs it for :meth:`check`, where nothing may be remembered or used up.
+        """
+        workers = self._workers
+        self._handlers[effect] = (lambda e: workers.call(performer, e)) if timed else performer
+        self._ahandlers[effect] = _aside(workers, performer) if timed else performer
+        self._lookers[effect] = look or self._handlers[effect]
 
     # -- the chains ------------------------------------------------------------------------------
 
@@ -101,29 +117,29 @@ class Screening:
         """What the write chain says of one record; ``about`` are fields of the guards' context."""
         record = record if self.recall is None else self.recall.attached(record)
         chain, moment = self.writing, self._moment(Stage.WRITE, about)
-        return self._settled(chain, run(chain.run(record, moment), self._handlers()), record)
+        return self._settled(chain, run(chain.run(record, moment), self._handlers), record)
 
     async def awrite(self, record: Record, **about: Any) -> Outcome:
         """Async :meth:`write`."""
         record = record if self.recall is None else self.recall.attached(record)
         chain, moment = self.writing, self._moment(Stage.WRITE, about)
-        return self._settled(chain, await arun(chain.run(record, moment), self._ahandlers()), record)
+        return self._settled(chain, await arun(chain.run(record, moment), self._ahandlers), record)
 
     def read(self, record: Record, **about: Any) -> Outcome:
         """What the read chain says of one record that verified."""
         chain, moment = self.reading, self._moment(Stage.READ, about)
-        return self._settled(chain, run(chain.run(record, moment), self._handlers()), record)
+        return self._settled(chain, run(chain.run(record, moment), self._handlers), record)
 
     async def aread(self, record: Record, **about: Any) -> Outcome:
         """Async :meth:`read`."""
         chain, moment = self.reading, self._moment(Stage.READ, about)
-        return self._settled(chain, await arun(chain.run(record, moment), self._ahandlers()), record)
+        return self._settled(chain, await arun(chain.run(record, moment), self._ahandlers), record)
 
     def check(self, record: Record) -> Decision:
         """What the rules say, whatever the mode; neither counted nor open to the hook."""
         if self._rules is None:
             self._rules = chain(self._config, Stage.WRITE, mode="enforce")
-        outcome = run(self._rules.run(record, self._moment(Stage.WRITE, {})), self._handlers())
+        outcome = run(self._rules.run(record, self._moment(Stage.WRITE, {})), self._lookers)
         return self._reviewed(outcome.decision, record)
 
     def trust(self, source: Source) -> Trust | None:
@@ -204,24 +220,6 @@ class Screening:
             return replace(changed, disposition=Disposition.FLAG)  # nothing to rewrite it to
         return changed if answer.value is Disposition.REWRITE else replace(changed, rewritten=None)
 
-    # -- effects -------------------------------------------------------------------------------------
-
-    def _handlers(self) -> Handlers:
-        """Effects in the calling thread; models in a worker and in time. Stores keep to the thread they are in."""
-        found: dict[type, Callable[[Any], object]] = {Work: self._work}
-        for kind, performer in self._performers.items():
-            found[kind] = performer if kind is Fetch else _timed(self._workers, performer)
-        return found
-
-    def _ahandlers(self) -> Handlers:
-        found: dict[type, Callable[[Any], object]] = {Work: _aside(self._workers, _do)}
-        for kind, performer in self._performers.items():
-            found[kind] = performer if kind is Fetch else _aside(self._workers, performer)
-        return found
-
-    def _work(self, effect: Work) -> object:
-        return self._workers.call(_do, effect)
-
 
 def _about_content(decision: Decision) -> bool:
     """Whether everything that speaks against the record is what it says: codes MG2xx, but for scope's MG22x."""
@@ -231,10 +229,6 @@ def _about_content(decision: Decision) -> bool:
 
 def _do(effect: Work) -> object:
     return effect.fn(*effect.args)
-
-
-def _timed(workers: Workers, performer: Callable[[Any], object]) -> Callable[[Any], object]:
-    return lambda effect: workers.call(performer, effect)
 
 
 def _aside(

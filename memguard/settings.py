@@ -139,6 +139,16 @@ class Limits(Part):
         default=10_000, ge=10, description="nodes of one nested value that are read for text"
     )
     max_evidence: int = Field(default=20, ge=1, le=1000, description="pieces of evidence kept per guard")
+    max_decoded: int = Field(
+        default=20_000, ge=0, le=10_000_000, description="characters of one memory that are decoded, in all"
+    )
+    max_decode_depth: int = Field(
+        default=3, ge=0, le=10, description="encodings inside each other that are taken off"
+    )
+    max_pieces: int = Field(default=32, ge=0, le=10_000, description="encoded pieces of one memory that are read")
+    statistical_chars: int = Field(
+        default=4_000, ge=100, le=1_000_000, description="characters of one text that are scored"
+    )
     max_parents: int = Field(
         default=256, ge=1, le=100_000, description="parents of one record that are looked up"
     )
@@ -207,6 +217,30 @@ class ValidityFields(Part):
     )
 
 
+class Calibration(Part):
+    """[guards.sanitizer.calibration]: thresholds of the statistical tier, from a deployment's own memories."""
+
+    flag: float = Field(ge=0, le=1, description="score from which on a text is flagged")
+    quarantine: float = Field(ge=0, le=1, description="score from which on it is withheld")
+    n: int = Field(default=0, ge=0, description="memories that they were taken from")
+    date: datetime.date | None = Field(default=None, strict=False, description="when they were taken")
+
+
+class Screening(Part):
+    """[guards.sanitizer]: the rules and the statistical tier of the sanitizer."""
+
+    rules_files: list[str] = Field(
+        default_factory=list, max_length=100, description="rule files to read beside the built-in rules"
+    )
+    rules: Mapping[str, Mode] = Field(
+        default_factory=dict, description="mode by code, where it is not the rule's own"
+    )
+    statistical: Literal["enforce", "observe", "off"] = Field(
+        default="enforce", description="the statistical tier"
+    )
+    calibration: Calibration | None = None
+
+
 class Guards(Part):
     """[guards]: settings shared by all guards."""
 
@@ -216,10 +250,8 @@ class Guards(Part):
         description="what turns texts into vectors: hashing, or minilm of the extra [minilm]",
     )
 
-    embedder: Name = Field(
-        default="hashing", description="what turns texts to vectors: hashing, minilm or a plug-in's"
-    )
     limits: Limits = Limits()
+    sanitizer: Screening = Screening()
     anomaly: Anomaly = Anomaly()
     recall: Recall = Recall()
     corroboration: Corroboration = Corroboration()

@@ -84,7 +84,7 @@ class TestTime:
     ) -> None:
         never = threading.Event()
         made, heard = screening(asks, fail_mode=fail_mode, seconds=0.05)
-        made.perform(Ask, lambda effect: never.wait())
+        made.perform(Ask, lambda effect: never.wait(), timed=True)
         outcome = made.write(Record("x"))
         never.set()
         assert outcome.decision.disposition is expected
@@ -95,7 +95,7 @@ class TestTime:
     def test_and_in_an_event_loop_others_go_on_meanwhile(self) -> None:
         never = threading.Event()
         made, _ = screening(asks, seconds=0.2)
-        made.perform(Ask, lambda effect: never.wait())
+        made.perform(Ask, lambda effect: never.wait(), timed=True)
         steps = 0
 
         async def both() -> Disposition:
@@ -112,7 +112,7 @@ class TestTime:
 
     def test_an_answer_in_time_reaches_the_guard(self) -> None:
         made, heard = screening(asks)
-        made.perform(Ask, lambda effect: f"{effect.purpose} {effect.max_tokens}")
+        made.perform(Ask, lambda effect: f"{effect.purpose} {effect.max_tokens}", timed=True)
         assert made.write(Record("x")).decision.reason == "test 5"
         assert asyncio.run(made.awrite(Record("x"))).decision.reason == "test 5"
         assert heard == []

@@ -1,0 +1,251 @@
+"""What scopes wrote before, as statistics: for telling how a new record stands against them.
+
+Per store and scope: the last :data:`KEPT` embeddings in eight bits a number, the sum of all of them, the spread of
+their distances, when each source wrote, and what trusted records say (slots). All of it is bounded, and scopes do not
+share any of it, so no scope's results depend on what another one wrote. Scopes that were not used for a while
+are written to ``home/state.db`` and read back; rows are tagged with their place. A row that is missing or does not
+verify is a scope without history, which costs a signal and withholds nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import math
+import sqlite3
+import threading
+from array import array
+from collections import OrderedDict
+from contextlib import closing
+from operator import itemgetter, mul
+from pathlib import Path
+from typing import Any
+
+from memguard.guard import Compare, Standing
+from memguard.integrity.canonical import frame
+from memguard.ports import KeyRing
+from memguard.slots import Slot, contradiction
+
+#: Embeddings, sources and slots kept per scope, and scopes kept in memory.
+KEPT, SOURCES, SLOTS, SCOPES = 32, 64, 256, 512
+_MINUTE = 60.0
+_SCHEMA = """CREATE TABLE IF NOT EXISTS histories (
+    scope TEXT PRIMARY KEY, embedder TEXT NOT NULL, value TEXT NOT NULL, kid TEXT NOT NULL, tag TEXT NOT NULL
+    ) WITHOUT ROWID"""
+
+
+class Rounded:
+    """An embedding in eight bits a number: a fifth of a per cent off in a cosine, and small."""
+
+    __slots__ = ("_at", "_there", "norm", "values")
+
+    def __init__(self, values: array[int]) -> None:
+        self.values = values
+        # Only where it is not zero: a hashed text is mostly zeros.
+        places = [at for at, value in enumerate(values) if value]
+        self._there = [values[at] for at in places]
+        if len(places) == 1:  # itemgetter answers with a tuple from two on
+            places, self._there = places * 2, [*self._there, 0]
+        self._at = itemgetter(*places) if places else None
+        self.norm = math.sqrt(sum(map(mul, values, values)))
+
+    @classmethod
+    def of(cls, vector: list[float]) -> Rounded:
+        """The rounded form of a vector."""
+        scale = max(map(abs, vector), default=0.0)
+        return cls(array("b", (round(127 * x / scale) for x in vector) if scale else bytes(len(vector))))
+
+    def cosine(self, other: Rounded) -> float:
+        """In [-1, 1]; 0 with a zero vector."""
+        if self._at is None or not other.norm:
+            return 0.0
+        return sum(map(mul, self._there, self._at(other.values))) / (self.norm * other.norm)
+
+
+class History:
+    """One scope's. ``compare`` first, then ``add``."""
+
+    __slots__ = ("count", "dirty", "distance", "recent", "slots", "sources", "square", "total")
+
+    def __init__(self, dimensions: int) -> None:
+        self.total = [0.0] * dimensions
+        #: The last embeddings, rounded.
+        self.recent: list[Rounded] = []
+        self.count = 0
+        #: Mean distance from the centre, and mean of its square.
+        self.distance = self.square = 0.0
+        #: Source to [moment of its window's start, records in it, the most in a window before].
+        self.sources: dict[str, list[float]] = {}
+        #: What trusted records say, oldest first.
+        self.slots: dict[Slot, None] = {}
+        self.dirty = False
+
+    def compare(self, record: Compare, vector: list[float], rounded: Rounded) -> Standing:
+        """How the record stands against what was added before."""
+        if not self.count:
+            return Standing(known_source=False)
+        spread = math.sqrt(max(self.square - self.distance**2, 1e-4))
+        source = self.sources.get(str(record.source))
+        recent = 1 + int(source[1]) if source and record.moment - source[0] < _MINUTE else 1
+        return Standing(
+            self.count,
+            max((rounded.cosine(other) for other in self.recent), default=None),
+            (self._distance(vector) - self.distance) / spread,
+            recent,
+            int(source[2]) if source else 0,
+            source is not None,
+            bool(record.slots) and contradiction(record.slots, tuple(self.slots)) is not None,
+        )
+
+    def _distance(self, vector: list[float]) -> float:
+        norm = math.sqrt(sum(x * x for x in self.total))
+        return 1.0 - sum(map(mul, self.total, vector)) / norm if norm else 0.0
+
+    def add(self, record: Compare, vector: list[float], rounded: Rounded) -> None:
+        """Remember it."""
+        self.dirty = True
+        if self.count:
+            weight = 1 / self.count
+            away = self._distance(vector)
+            self.distance += (away - self.distance) * weight
+            self.square += (away * away - self.square) * weight
+        self.count += 1
+        self.total = [a + b for a, b in zip(self.total, vector, strict=True)]
+        self.recent = [*self.recent[1 - KEPT :], rounded]
+        self._wrote(str(record.source), record.moment)
+        if record.trusted:
+            for slot in record.slots:
+                # The newest word of a trusted record on a thing takes the place of the older ones.
+                for older in [s for s in self.slots if contradiction((slot,), (s,)) or s == slot]:
+                    del self.slots[older]
+                self.slots[slot] = None
+            while len(self.slots) > SLOTS:
+                del self.slots[next(iter(self.slots))]
+
+    def _wrote(self, source: str, moment: float) -> None:
+        window = self.sources.pop(source, None)
+        if window is None:
+            window = [moment, 0.0, 0.0]
+        elif moment - window[0] >= _MINUTE:
+            window = [moment, 0.0, max(window[1], window[2])]
+        window[1] += 1
+        self.sources[source] = window
+        while len(self.sources) > SOURCES:
+            del self.sources[next(iter(self.sources))]
+
+    def as_json(self) -> str:
+        """Everything, as text."""
+        total = [round(x, 5) for x in self.total]
+        recent = [r.values.tobytes().hex() for r in self.recent]
+        values = (total, recent, self.count, self.distance, self.square)
+        slots = [[sorted(slot.about), slot.kind, slot.value] for slot in self.slots]
+        return json.dumps([*values, self.sources, slots], separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> History:
+        """What :meth:`as_json` wrote."""
+        made = cls(0)
+        made.total, recent, made.count, made.distance, made.square, made.sources, slots = json.loads(text)
+        made.slots = {Slot(frozenset(about), kind, _tuple(value)): None for about, kind, value in slots}
+        made.recent = [Rounded(array("b", bytes.fromhex(values))) for values in recent]
+        return made
+
+
+class Histories:
+    """The histories of a home's scopes. Threads may share it.
+
+    Args:
+        path: state.db.
+        keys: name and tag the rows; a scope's name stands there as a keyed hash only.
+        embedder: its name: vectors of different embedders are never compared.
+    """
+
+    def __init__(self, path: Path, keys: KeyRing, embedder: str) -> None:
+        self._path, self._keys, self._embedder = path, keys, embedder
+        self._mutex = threading.Lock()
+        self._scopes: OrderedDict[str, History] = OrderedDict()
+
+    def compare(self, record: Compare) -> Standing:
+        """Compare and remember: the performer of :class:`~memguard.guard.Compare`."""
+        return self._stand(record, remember=True)
+
+    def look(self, record: Compare) -> Standing:
+        """Compare only."""
+        return self._stand(record, remember=False)
+
+    def _stand(self, record: Compare, *, remember: bool) -> Standing:
+        vector = _unit(record.vector)
+        rounded = Rounded.of(vector)
+        with self._mutex:
+            history = self._of(record, len(vector))
+            standing = history.compare(record, vector, rounded)
+            if remember:
+                history.add(record, vector, rounded)
+        return standing
+
+    def _of(self, record: Compare, dimensions: int) -> History:
+        place = frame(
+            b"memguard/history/1",
+            *(
+                ("" if part is None else f"={part}").encode("utf-8", "surrogatepass")
+                for part in (record.store, record.scope.tenant, record.scope.user)
+            ),
+        )
+        scope = hmac.digest(self._keys.subkey("history", self._keys.ids[0]), place, "sha256")[:16].hex()
+        history = self._scopes.get(scope)
+        if history is None:
+            history = self._read(scope) or History(dimensions)
+            self._scopes[scope] = history
+            while len(self._scopes) > SCOPES:
+                self._write([self._scopes.popitem(last=False)])
+        if len(history.total) != dimensions:
+            history = self._scopes[scope] = History(dimensions)
+        self._scopes.move_to_end(scope)
+        return history
+
+    def _read(self, scope: str) -> History | None:
+        with closing(sqlite3.connect(self._path, timeout=10)) as conn:
+            conn.execute(_SCHEMA)
+            row = conn.execute(
+                "SELECT value, kid, tag FROM histories WHERE scope = ? AND embedder = ?",
+                (scope, self._embedder),
+            ).fetchone()
+        if row is None or row[1] not in self._keys.ids:
+            return None
+        value, kid, tag = row
+        return (
+            History.from_json(value) if hmac.compare_digest(self._tag(scope, value, kid), str(tag)) else None
+        )
+
+    def _write(self, histories: list[tuple[str, History]]) -> None:
+        kid, rows = self._keys.current, []
+        for scope, history in histories:
+            if history.dirty:
+                value = history.as_json()
+                rows.append((scope, self._embedder, value, kid, self._tag(scope, value, kid)))
+                history.dirty = False
+        if rows:
+            with closing(sqlite3.connect(self._path, timeout=10)) as conn, conn:
+                conn.execute(_SCHEMA)
+                conn.executemany("INSERT OR REPLACE INTO histories VALUES (?, ?, ?, ?, ?)", rows)
+
+    def _tag(self, scope: str, value: str, kid: str) -> str:
+        parts = (scope.encode(), self._embedder.encode(), value.encode("utf-8", "surrogatepass"))
+        return hmac.digest(
+            self._keys.subkey("history", kid), frame(b"memguard/history/1", *parts), "sha256"
+        ).hex()
+
+    def close(self) -> None:
+        """Write down what changed. A crash before it costs this process's share of the statistics."""
+        with self._mutex:
+            self._write(list(self._scopes.items()))
+
+
+def _tuple(value: Any) -> Any:
+    """What JSON made of nested tuples, as they were."""
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value
+
+
+def _unit(vector: tuple[float, ...]) -> list[float]:
+    norm = math.sqrt(sum(x * x for x in vector))
+    return [x / norm for x in vector] if norm else list(vector)
