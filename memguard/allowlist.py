@@ -110,7 +110,7 @@ class AllowList:
                     entry = self._entries.get(self._mark(copy, kid))
                 except UnknownKeyError:  # its key was destroyed: the entry can match nothing any more
                     continue
-                if entry is not None and (entry.expires is None or moment < entry.expires):
+                if entry is not None and state_of(entry, moment) == "in force":
                     return entry
         return None
 
@@ -258,6 +258,12 @@ class AllowList:
             b"memguard/allow-row/1", *(str(part).encode("utf-8", "surrogatepass") for part in row)
         )
         return hmac.digest(self._keys.subkey(PURPOSE, str(row[8])), message, "sha256").hex()
+
+
+def state_of(entry: Entry, now: float | None = None) -> str:
+    """``in force`` or ``expired``, at a moment in seconds since the epoch (default: now)."""
+    moment = time.time() if now is None else now
+    return "in force" if entry.expires is None or moment < entry.expires else "expired"
 
 
 def _digest(rows: list[tuple[Any, ...]]) -> bytes:

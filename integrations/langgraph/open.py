@@ -121,6 +121,12 @@ class SqliteKind:
         thread = getattr(inner, "_ttl_sweeper_thread", None)
         return bool(thread is not None and thread.is_alive())
 
+    def texts(self, guarded: Any) -> Iterator[str]:
+        """What a guarded object serves, text by text; optional for a kind."""
+        from memguard.integrations.langgraph.texts import texts_of
+
+        return texts_of(guarded)
+
     def copy(self, path: Path, folder: Path) -> str:
         """A consistent copy of the database in ``folder``, sidecars folded in; its URI."""
         target = folder / "copy.db"

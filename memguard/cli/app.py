@@ -28,6 +28,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Look at withheld writes, release or drop them.",
     ),
     "revert": ("memguard.cli.revert", "revert", "Take records of a source, or of a time, back out."),
+    "allow": ("memguard.cli.allow", "allow", "List, add and remove texts that the guards let pass."),
+    "calibrate": (
+        "memguard.cli.calibrate",
+        "calibrate",
+        "Set the statistical tier's thresholds by your own memories.",
+    ),
     "keys": ("memguard.cli.keys", "keys", "Make, rotate, list and destroy keys."),
     "anchor": ("memguard.cli.anchor", "anchor", "Show, move, accept or recover the anchor."),
     "config": ("memguard.cli.config", "config", "Show, check and seal the configuration."),
