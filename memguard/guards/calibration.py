@@ -6,8 +6,8 @@ things keep that from opening the gate:
  - memories may be poisoned already, so a threshold never rises by more than :data:`MOST_RAISED` logits above the
    released one, whatever is fed in and however often, and never counts a text twice;
  - a few memories cannot show that few are flagged: with none of ``n`` above a threshold, the share may still be
-   ``3 / n`` (the rule of three, 95 %), so a threshold is only lowered when ``n >= 3 / a``, and never below
-   :data:`LOWEST`.
+   ``3 / n`` (the rule of three, 95 %), so a threshold is only lowered when ``n >= 3 / a``, and by no more than
+   :data:`MOST_LOWERED` logits: memories of one kind say little of the next kind.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from memguard.guards.statistical import Scorer
 
 FLAG_SHARE, QUARANTINE_SHARE = 0.01, 0.001
-#: Logits: the odds may grow by a factor of e.
-MOST_RAISED = 1.0
-LOWEST = 0.5
+#: Logits: the odds may grow by a factor of e, and shrink by its root.
+MOST_RAISED, MOST_LOWERED = 1.0, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +78,20 @@ def thresholds(scores: Iterable[float], scorer: Scorer) -> tuple[Threshold, Thre
 def _threshold(falling: list[float], share: float, released: float) -> Threshold:
     n = len(falling)
     allowed = math.floor(share * n + 1e-9)
-    wanted = just_above(falling[allowed]) if allowed < n else LOWEST
+    wanted = just_above(falling[allowed]) if allowed < n else 0.0
     value, note = wanted, ""
-    highest = raised(released, MOST_RAISED)
+    highest, lowest = raised(released, MOST_RAISED), raised(released, -MOST_LOWERED)
     if wanted > highest:
         value, note = highest, "at its bound: look at what is above it, it may be poison"
     elif wanted < released and n * share < 3:
         value, note = released, f"not lowered: that takes {math.ceil(3 / share - 1e-9)} memories"
-    elif wanted < LOWEST:
-        value, note = LOWEST, "not lowered further"
+    elif wanted < lowest:
+        value, note = lowest, "lowered as far as may be"
     return Threshold(share, released, wanted, value, sum(score >= value for score in falling), n, note)
 
 
 def raised(score: float, logits: float) -> float:
-    """A score moved up by so many logits, in four digits."""
+    """A score moved up by so many logits, or down, in four digits."""
     return round(1 / (1 + math.exp(-(math.log(score / (1 - score)) + logits))), 4)
 
 
