@@ -17,7 +17,7 @@ from memguard.decision import Decision, Disposition, Evidence
 from memguard.errors import UnsupportedError
 from memguard.guard import Ask, Compare, Embed, GuardContext, Stage, Standing
 from memguard.judge.question import question_about, verdict_of
-from memguard.record import Record, Trust
+from memguard.record import Record, Trust, text_of
 from memguard.settings import Anomaly as Settings
 from memguard.settings import Config
 from memguard.slots import slots_of
@@ -50,7 +50,7 @@ class Anomaly:
 
     def decide(self, record: Record, ctx: GuardContext) -> Generator[Any, Any, Decision]:
         """Embed, compare, and if a judge is configured ask it."""
-        text = record.content[: self._max_chars]
+        text = text_of(record.content)[: self._max_chars]
         trust = record.trust or Trust.UNKNOWN
         found = (yield from self._statistics(record, text, trust, ctx)) if text.strip() else ()
         suspicious = {item.rule for item in found} & {DRIFTS, BURSTS, NEW_SOURCE}

@@ -239,21 +239,20 @@ async def test_cancelling_decides_nothing_and_closes_the_chain() -> None:
 
 def test_presets_seat_the_guards_that_exist_and_name_those_that_do_not() -> None:
     write = assemble(preset("balanced"), Stage.WRITE, guards)
-    assert [seat.guard.name for seat in write.seats] == ["provenance", "sanitizer"]
-    assert write.absent == ("scope", "anomaly")
+    names = ["provenance", "scope", "sanitizer", "anomaly"]
+    assert [(seat.guard.name, seat.mode) for seat in write.seats] == [
+        (name, "flag" if name == "anomaly" else "enforce") for name in names
+    ]
+    assert write.absent == ()
     assert {seat.fail_mode for seat in write.seats} == {"quarantine"}
-    assert assemble(preset("observe"), Stage.WRITE, guards).observing == ("provenance", "sanitizer")
+    assert assemble(preset("observe"), Stage.WRITE, guards).observing == tuple(names)
     strict = assemble(preset("strict"), Stage.WRITE, guards)
     assert {(seat.mode, seat.fail_mode) for seat in strict.seats} == {("enforce", "closed")}
     off = assemble(preset("off"), Stage.WRITE, guards)
     assert (off.seats, off.absent) == ((), ())
-    assert [
-        seat.guard.name for seat in assemble(preset("off"), Stage.WRITE, guards, mode="enforce").seats
-    ] == [
-        "provenance",
-        "sanitizer",
-    ]
-    assert assemble(preset("balanced"), Stage.READ, guards).absent == ("scope", "validity", "reranker")
+    asked = assemble(preset("off"), Stage.WRITE, guards, mode="enforce")
+    assert [seat.guard.name for seat in asked.seats] == names
+    assert assemble(preset("balanced"), Stage.ACT, guards).absent == ("constraints",)
 
 
 def test_every_guard_that_exists_is_whole() -> None:
@@ -277,27 +276,28 @@ def test_a_single_guard_may_have_its_own_fail_mode() -> None:
     seats = assemble(config, Stage.WRITE, guards).seats
     assert {seat.guard.name: seat.fail_mode for seat in seats} == {
         "provenance": "closed",
+        "scope": "closed",
         "sanitizer": "open",
+        "anomaly": "closed",
     }
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        {"write": {"anomaly": "enforce"}},
-        {"write": {"scope": "quarantine"}},
+        {"act": {"constraints": "quarantine"}},
         {"policy": {"fail_modes": {"sanitiser": "open"}}},
     ],
 )
 def test_asking_for_a_guard_that_does_not_exist_is_an_error(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as caught:
-        assemble(preset("balanced", values), Stage.WRITE, guards)
+        assemble(preset("balanced", values), Stage.ACT, guards)
     assert caught.value.code == "MG105"
 
 
-@pytest.mark.parametrize("values", [{"write": {"anomaly": "off"}}, {"write": {"anomaly": "observe"}}])
+@pytest.mark.parametrize("values", [{"act": {"constraints": "off"}}, {"act": {"constraints": "observe"}}])
 def test_not_enforcing_a_guard_that_does_not_exist_is_none(values: dict[str, Any]) -> None:
-    assert len(assemble(preset("balanced", values), Stage.WRITE, guards).seats) == 2
+    assert assemble(preset("balanced", values), Stage.ACT, guards).seats == ()
 
 
 def test_plugins_are_seated_after_the_configured_guards() -> None:
