@@ -49,6 +49,11 @@ def _copy_of(char: str) -> str:
 _TABLE = _Table()
 
 
+def fold(pattern: str) -> str:
+    """A pattern or literal with its letters outside ASCII folded like the copy; white space is kept."""
+    return pattern if pattern.isascii() else "".join(c if c.isascii() else _TABLE[ord(c)] for c in pattern)
+
+
 def normalise(text: str) -> str:
     """The copy. Linear; any string is accepted, lone surrogates and NULs too."""
     return " ".join(text.translate(_TABLE).split())

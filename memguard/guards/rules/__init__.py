@@ -1,0 +1,53 @@
+"""The lexical rules of the sanitizer, as data.
+
+:data:`RULES` is the table in English, one row per mechanism, by theme in the modules beside this one;
+:data:`TRANSLATIONS` says the same mechanisms in other languages, under the same codes. Precision comes first: what
+the rules let through is still labelled with its source, and cannot act.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memguard.guards.rules import authority, conduct, disclosure, latin, money, opinion, scripts
+from memguard.guards.rules.context import MENTION, QUOTATION
+from memguard.guards.rules.rule import Rule
+
+__all__ = ["ALL", "MENTION", "QUOTATION", "RULES", "TRANSLATIONS", "Rule"]
+
+RULES: tuple[Rule, ...] = tuple(
+    sorted(
+        authority.RULES + disclosure.RULES + conduct.RULES + money.RULES + opinion.RULES,
+        key=lambda rule: rule.code,
+    )
+)
+_BY_CODE = {rule.code: rule for rule in RULES}
+
+#: What is forbidden and not ordered, in front of a match. Not in front of a concealment or of a check that is left out, which say it themselves.
+_NEGATED = {
+    "es": r"\b(?:no|nunca|jamás|evita)\b",
+    "fr": r"\b(?:ne|jamais|évite\w{0,2})\b|\bn'",
+    "de": r"\b(?:nicht|nie|niemals|kein\w{0,2})\b",
+    "it": r"\b(?:non|mai|evita)\b",
+    "pt": r"\b(?:não|nunca|jamais|evite)\b",
+    "nl": r"\b(?:niet|nooit|geen)\b",
+    "pl": r"\b(?:nie|nigdy)\b",
+    "ru": r"\b(?:не|никогда|нельзя)\b",
+    "zh": "不要|别|不得|切勿|禁止|不能",
+    "ar": r"\b(?:لا|لن|ألا)\b",
+}
+
+TRANSLATIONS: tuple[Rule, ...] = tuple(
+    replace(
+        _BY_CODE[code],
+        language=language,
+        words=words,
+        pattern=pattern,
+        must=(must,),
+        must_not=(),
+        unless="" if code in ("MG209", "MG212") else _NEGATED.get(language, ""),
+        also=(),
+    )
+    for code, language, words, pattern, must in latin.ROWS + scripts.ROWS
+)
+ALL: tuple[Rule, ...] = RULES + TRANSLATIONS
