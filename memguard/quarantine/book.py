@@ -233,7 +233,8 @@ class Tables:
         self, change: Callable[[], None], acts: Sequence[tuple[int, str, str, str, str]], new: dict[int, Row]
     ) -> None:
         """One transaction, then one head. In memory only once both stand."""
-        last, made, kid = self._last, [], self._keys.current
+        last, kid = self._last, self._keys.current
+        made: list[Act] = []
         self._conn.execute("BEGIN IMMEDIATE")
         try:
             change()

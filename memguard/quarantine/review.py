@@ -125,7 +125,7 @@ class Opening:
 
     def __init__(self, ring: KeyRing) -> None:
         self.uri = ring.uri
-        self._boxes: Mapping[str, SealedBox] = {
+        self._boxes: Mapping[str, SealedBox[PrivateKey]] = {
             bytes(key.public_key).hex(): SealedBox(key) for key in (private_of(ring, kid) for kid in ring.ids)
         }
 
