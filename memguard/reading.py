@@ -45,6 +45,12 @@ class Page:
     noted: tuple[int, ...] = ()
 
     @property
+    def untouched(self) -> bool:
+        """Whether the candidates are served as the store ordered them, none taken out."""
+        s = self.selection
+        return not (s.demoted or s.withheld or s.filtered)
+
+    @property
     def remarkable(self) -> bool:
         """Whether there is anything to tell."""
         return bool(self.noted or self.selection.filtered or self.selection.would_filter)
