@@ -29,6 +29,8 @@ class Flusher:
 
     def poke(self) -> None:
         """There is something to sync."""
+        if self._pending.is_set():
+            return  # the thread is up, and has yet to clear this before it flushes
         with self._mutex:
             self._pending.set()
             if self._thread is None and not self._stopped.is_set():

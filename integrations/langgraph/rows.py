@@ -243,6 +243,7 @@ def write_index(channel: str, position: int) -> int:
     return WRITES_IDX_MAP.get(channel, position)
 
 
+@functools.lru_cache(maxsize=4096)
 def member_of(task: str, index: int) -> bytes:
     """Eight bytes naming a pending write inside its checkpoint's group."""
     return hashlib.sha256(frame(task.encode("utf-8", "surrogatepass"), str(index).encode())).digest()[:MEMBER]

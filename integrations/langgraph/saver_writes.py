@@ -41,11 +41,16 @@ class Writes(Reads):
         self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any
     ) -> Operation[RunnableConfig]:
         """Serialise once, seal, store."""
+        given = config, checkpoint, metadata, new_versions
+        return self._put(*given) if self.layout == "whole" or self._one_piece else self._put_first(*given)
+
+    def _put_first(self, *given: Any) -> Operation[RunnableConfig]:
+        """In parts, until the saver turns out to store a checkpoint in one piece."""
         try:
-            return (yield from self._put(config, checkpoint, metadata, new_versions))
+            return (yield from self._put(*given))
         except OnePiece:  # seen at its first put: such a saver gets the checkpoint in one piece from then on
             self._one_piece = True
-            return (yield from self._put(config, checkpoint, metadata, new_versions))
+            return (yield from self._put(*given))
 
     def _put(
         self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any
@@ -118,10 +123,7 @@ class Writes(Reads):
             ]
 
         def perform() -> Operation[RunnableConfig]:
-            answer: RunnableConfig = yield from self._change(
-                "put", config, handed, sealed_metadata, new_versions
-            )
-            return answer
+            return self._change("put", config, handed, sealed_metadata, new_versions)
 
         name = rows.context_of(thread, namespace)
         parents = _parents(full, namespace)
@@ -206,23 +208,26 @@ class Writes(Reads):
             (channel, kind, bytes(data)) for channel, kind, data in typed
         ]  # a bytearray could still change
         handed: list[tuple[str, Any]] = []
+        named = rows.write_key(key, task_id)
 
         def prepare(contexts: list[Context]) -> list[Change]:
             (context,) = contexts
             handed.clear()
             _not_forgotten(context, key, record)
             stored = self._stored_writes(context, group, task_id, [channel for channel, _, _ in made])
-            sealer, change = context.sealer(rows.WRITE), Change("put_writes")
+            sealer, change, head = context.sealer(rows.WRITE), Change("put_writes"), context.head
+            generation, fence, prev = head.generation + 1, head.fence, head.commitment
+            size = sum(winner is not None for winner, _ in stored.values())
             for position, (channel, kind, data) in enumerate(made):
                 index = rows.write_index(channel, position)
                 member = rows.member_of(task_id, index)
                 old = stored.get(member)
                 seal = sealer.seal(
-                    rows.write_key(key, task_id),
-                    generation=context.head.generation + 1,
-                    fence=context.head.fence,
-                    size=sum(winner is not None for winner, _ in stored.values()),
-                    prev=context.commitment,
+                    named,
+                    generation=generation,
+                    fence=fence,
+                    size=size,
+                    prev=prev,
                     replaced=old[1][MEMBER:] if old and old[1] else NOTHING,
                     content=Raw(kind, data).digest(),
                     bound=(channel.encode("utf-8", "surrogatepass"), kind.encode()),
@@ -234,7 +239,7 @@ class Writes(Reads):
             return [change]
 
         def perform() -> Operation[None]:
-            yield from self._change("put_writes", config, handed, task_id, task_path)
+            return self._change("put_writes", config, handed, task_id, task_path)
 
         yield from self.custody.operate([rows.context_of(thread, namespace)], prepare, perform)
 

@@ -38,6 +38,9 @@ class FileAnchor:
         #: None once closed or poisoned; :attr:`_refusal` then says which.
         self._log: LogFile | None = log
         self._lock = lock
+        #: How often the lock was taken; and in which turn which end of the log was compared with the file.
+        self._turn = 0
+        self._compared: tuple[int, object] = (0, None)
         self._refusal: AnchorError | None = None
 
     @classmethod
@@ -97,6 +100,7 @@ class FileAnchor:
                 return False
         except OSError as exc:
             raise failed("lock", self.uri, exc) from exc
+        self._turn += 1
         try:
             self._follow()
         except BaseException:
@@ -123,14 +127,16 @@ class FileAnchor:
         log = self._log
         if log is None:
             raise self._refuse()
-        end, tail = log.mark
+        end, tail = mark = log.mark
+        turn = self._turn if self._lock.owner is self else 0
         try:
             # Another offset is behind (there is more) or ahead (read settles what that means).
-            return (
-                since.offset != end or since.epoch != log.header.epoch or os.pread(log.fd, 8, end - 4) != tail
-            )
+            if since.offset != end or since.epoch != log.header.epoch or os.pread(log.fd, 8, end - 4) != tail:
+                return True
         except OSError as exc:
             raise failed("read", self.uri, exc) from exc
+        self._compared = (turn, mark)
+        return False
 
     def read(self, since: Cursor | None) -> tuple[list[bytes], Cursor, bool]:
         """Complete records after ``since``; the port's contract.
@@ -174,7 +180,9 @@ class FileAnchor:
         if self._lock.owner is not self:
             self._must_hold("append")
         try:
-            end = log.append(records) if records else log.mark[0]
+            turn, mark = self._compared
+            compared = turn == self._turn and mark is log.mark
+            end = log.append(records, compared=compared) if records else log.mark[0]
             if sync:
                 log.datasync()
                 self.syncs += 1

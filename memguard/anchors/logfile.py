@@ -157,8 +157,11 @@ class LogFile:
             return 0
         return durable_after(rest, seed=self.seed, offset=end)
 
-    def append(self, payloads: Sequence[bytes]) -> int:
+    def append(self, payloads: Sequence[bytes], *, compared: bool = False) -> int:
         """Write records at the end, in one write; returns the new end. The caller holds the lock.
+
+        Args:
+            compared: since the lock was taken, the file was seen to be as :attr:`mark` says.
 
         Raises:
             OSError: also for a short write (``ENOSPC``).
@@ -166,7 +169,7 @@ class LogFile:
             ValueError: a payload is too large.
         """
         end, tail = self.mark
-        if not self._prepared or os.pread(self.fd, 8, end - 4) != tail:
+        if not (self._prepared and (compared or os.pread(self.fd, 8, end - 4) == tail)):
             end = self.prepare()
         data = frame(payloads, seed=self.seed, offset=end, durable=self.durable)
         new_end = end + len(data)

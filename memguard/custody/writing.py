@@ -72,7 +72,8 @@ class Writing(Contexts):
             settle: after the commit, completes the changes with what only the store knows
                 (timestamps it set, rows its prune kept).
         """
-        yield Acquire(self.lock, self)
+        if not self.lock.acquire(self, False):
+            yield Acquire(self.lock, self)
         try:
             contexts = []
             for name in names if isinstance(names, Sequence) else (yield from names()):

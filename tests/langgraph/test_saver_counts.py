@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
+from memguard.anchorlog import SIGN_EVERY
 from memguard.errors import TamperedError
+from memguard.integrity.head import Accumulator
+from memguard.integrity.mac import Mac
+from memguard.keys.ring import RootKeyRing
 
 
 class Tally:
@@ -104,6 +111,57 @@ def test_lag_mode_syncs_once_in_its_window(scene: Any, maker: Any, place: Any) -
     assert mg.anchor.syncs == before + 1  # close makes the tail durable
     scene.close()
     assert scene.saver().get_tuple(place("t")).checkpoint["channel_values"] == {"x": "tail"}
+
+
+@pytest.mark.parametrize("sync", ["strict", "lag"])
+def test_what_a_write_computes_and_asks_of_the_system(
+    scene: Any, maker: Any, place: Any, monkeypatch: pytest.MonkeyPatch, sync: str
+) -> None:
+    counts: Counter[str] = Counter()
+
+    def count(owner: Any, name: str) -> None:
+        inner = getattr(owner, name)
+
+        def counted(*args: Any, **options: Any) -> Any:
+            counts[name] += 1
+            return inner(*args, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(Mac, "digest")
+    mg = scene.guard()
+    saver = mg.guard(scene.bare(), name="checkpoints", sync=sync, lag_ops=1000, lag_ms=600_000)
+    config = maker.put(saver, place("t"), "first")
+    for owner, name in (
+        (Accumulator, "term"), (RootKeyRing, "sign"), (os, "pwrite"), (os, "pread"), (os, "stat"),
+        (os, "fdatasync"), (fcntl, "flock"),
+    ):  # fmt: skip
+        count(owner, name)
+    # The note, the record, and the note taken back; the tail looked at under either lock, and the note.
+    system = {
+        "pwrite": 3,
+        "pread": 3,
+        "stat": 1,
+        "flock": 4,
+        **({"fdatasync": 1} if sync == "strict" else {}),
+    }
+    for _ in range(3):
+        counts.clear()
+        config = maker.put(saver, config, "v")
+        assert counts == {**system, "digest": 4}  # the row's tag, the note, the history, the link of the log
+        counts.clear()
+        saver.put_writes(config, [("a", 1), ("b", 2)], "task")
+        assert counts == {**system, "digest": 5}
+    counts.clear()
+    for _ in range(2 * SIGN_EVERY):
+        config = maker.put(saver, config, "v")
+    assert counts["sign"] == 2
+    _, bad, waiting = mg._log.signatures()
+    assert bad == 0
+    assert waiting < SIGN_EVERY
+    mg.close()  # what this process wrote is signed to its end
+    scene.close()
+    assert scene.guard()._log.signatures()[1:] == (0, 0)
 
 
 def test_a_memory_saver_is_serialised_once_for_each_value(
