@@ -198,8 +198,9 @@ class AllowList:
             try:
                 self._conn.execute("DELETE FROM allowed WHERE seq > ?", (count,))
                 if verb and entry:
-                    row = (count + 1, verb, entry.mark, entry.key, entry.reason, entry.author)
-                    row += (repr(entry.added), "" if entry.expires is None else repr(entry.expires), kid)
+                    until = "" if entry.expires is None else repr(entry.expires)
+                    named = (entry.mark, entry.key, entry.reason, entry.author)
+                    row = (count + 1, verb, *named, repr(entry.added), until, kid)
                     self._conn.execute(
                         "INSERT INTO allowed VALUES (?,?,?,?,?,?,?,?,?,?)", (*row, self._tag(row))
                     )

@@ -147,8 +147,8 @@ def table(rows: Sequence[ContentRow]) -> str:
 
 def _share(count: int, n: int, low: float, high: float) -> str:
     if not count:
-        return f"0 (< {100 * high:.2g})"
-    return f"{100 * count / n:.3g} ({100 * low:.2g} to {100 * high:.2g})"
+        return f"0 (< {100 * high:.3g})"
+    return f"{100 * count / n:.3g} ({100 * low:.3g} to {100 * high:.3g})"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
