@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memguard.guards.rules import authority, conduct, disclosure, latin, money, opinion, scripts
+from memguard.guards.rules import authority, claims, conduct, disclosure, latin, money, opinion, scripts
 from memguard.guards.rules.context import MENTION, QUOTATION
 from memguard.guards.rules.rule import Rule
 
@@ -17,7 +17,7 @@ __all__ = ["ALL", "MENTION", "QUOTATION", "RULES", "TRANSLATIONS", "Rule"]
 
 RULES: tuple[Rule, ...] = tuple(
     sorted(
-        authority.RULES + disclosure.RULES + conduct.RULES + money.RULES + opinion.RULES,
+        authority.RULES + claims.RULES + disclosure.RULES + conduct.RULES + money.RULES + opinion.RULES,
         key=lambda rule: rule.code,
     )
 )

@@ -62,7 +62,7 @@ CHECKS = (
     r"malware) ?(?:checks?|scan(?:s|ning)?|prompts?|verification|protocols?|warnings?|"
     r"reviews?|filters?|alerts?|"
     r"controls?)|code review|sandbox|consent|safeguards|guardrails|"
-    r"validation)"
+    r"validation|scrutiny|(?:independent |human |further )?review)"
 )
 PERSON = r"(?:users?|customers?|clients?|owners?|operators?|humans?|account holders?|patients?|employees?)"
 THIS = (
