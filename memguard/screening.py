@@ -130,6 +130,10 @@ class Screening:
         chain, moment = self.reading, self._moment(Stage.READ, about)
         return self._settled(chain, run(chain.run(record, moment), self._handlers), record)
 
+    def reread(self, outcome: Outcome, record: Record) -> Outcome:
+        """:meth:`read` of a record of which it is known what the chain says, as of another with the same label."""
+        return self._settled(self.reading, replace(outcome, record=record), record)
+
     async def aread(self, record: Record, **about: Any) -> Outcome:
         """Async :meth:`read`."""
         chain, moment = self.reading, self._moment(Stage.READ, about)
@@ -141,6 +145,16 @@ class Screening:
             self._rules = chain(self._config, Stage.WRITE, mode="enforce")
         outcome = run(self._rules.run(record, self._moment(Stage.WRITE, {})), self._lookers)
         return self._reviewed(outcome.decision, record)
+
+    def clean(self, text: str, source: Source) -> str:
+        """The text as the write chain would rewrite it; as it is where it would do anything else.
+
+        For values of several texts, each of which has to be rewritten for itself. Not counted.
+        """
+        steps = self.writing.run(Record(text, source=source), self._moment(Stage.WRITE, {}))
+        decision = run(steps, self._lookers).decision
+        rewritten = decision.rewritten if decision.disposition is Disposition.REWRITE else None
+        return text if rewritten is None else rewritten
 
     def trust(self, source: Source) -> Trust | None:
         """The level that the write chain gives a source, from its name alone."""

@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph.store.base import BaseStore, PutOp
+from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
 from memguard.care import Handle
-from memguard.context import current_source
-from memguard.decision import Decision, Disposition
 from memguard.engine import MemGuard
-from memguard.errors import QuarantinedError, RejectedError, UnsupportedError
-from memguard.events import WriteDecided
+from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph.place import place_of
-from memguard.integrations.langgraph.scoping import Binding, ScopedStore, binding, subject, taken
+from memguard.integrations.langgraph.scoping import ScopedStore, binding, taken
 from memguard.integrations.langgraph.store import GuardedStore, guarded_type
 from memguard.integrations.langgraph.store_care import GeneralStoreCare, SqliteStoreCare
 from memguard.integrations.langgraph.store_objects import GeneralTable, MemoryTable
 from memguard.integrations.langgraph.store_operations import StoreOperations
 from memguard.integrations.langgraph.store_reading import ReadStore
-from memguard.integrations.langgraph.store_rows import Namespace, context_of, name
+from memguard.integrations.langgraph.store_screen import StoreScreen
 from memguard.integrations.langgraph.store_sqlite import AsyncSqliteTable, SqliteTable
 from memguard.integrations.langgraph.store_table import Table
-from memguard.integrations.langgraph.store_writes import Screen
-from memguard.labels import Label
-from memguard.record import Record, text_of
 
 _SQLITE: dict[str, type[SqliteTable]] = {"SqliteStore": SqliteTable, "AsyncSqliteStore": AsyncSqliteTable}
 
@@ -62,11 +56,9 @@ def guard_store(
         table.custody = custody
     bound = binding(mg, custody.store, places, "namespace")
     if mg.screening.writes:
-        operations.screen = _screen(mg, custody.store, bound)
+        operations.screen = StoreScreen(mg, custody.store, bound)
     sweeps = shipped in _SQLITE
-    face: Any = ReadStore(
-        operations, mg.reading, custody.store, max_nodes=mg.config.guards.limits.max_nodes
-    )
+    face: Any = ReadStore(operations, mg.reading, custody.store, max_nodes=mg.config.guards.limits.max_nodes)
     if bound is not None:
         face = ScopedStore(face, bound)
     guarded = guarded_type(type(store), sweeps=sweeps, is_async=is_async)(store, face)
@@ -119,64 +111,3 @@ def _explicit_fields(store: BaseStore) -> None:
                 why="memguard knows only LangGraph's own SQLite and in-memory stores well enough to keep it out.",
                 do='Name the fields to embed: index={..., "fields": ["text"]}.',
             )
-
-
-def _screen(mg: MemGuard, store: str, bound: Binding | None) -> Screen:
-    """The write chain, as the store's operations ask for it."""
-    on_hold = mg.config.policy.on_hold
-
-    def screen(
-        namespace: Namespace, key: str, value: dict[str, Any], claims: Any, op: PutOp
-    ) -> dict[str, Any] | None:
-        declared = current_source()
-        record = Record(text_of(value, max_items=mg.config.guards.limits.max_nodes), store, key)
-        if declared is not None:
-            record = Record(record.content, store, key, declared.source, declared.lineage)
-        if claims is not None:
-            record = Record(
-                record.content, store, key, record.source, record.lineage, data={"claims": claims}
-            )
-        owner = None if bound is None else bound.map.scope_of(namespace)
-        outcome = mg.screening.write(subject(record, (*namespace, key), value, owner))
-        decision = _stored(outcome.decision)
-        where = name(namespace, key)
-        if decision.flagged:
-            mg.events.emit(WriteDecided(store, where, decision))
-        if decision.disposition is Disposition.REJECT:
-            code = decision.code or None
-            raise RejectedError("a guard rejected a write.", code=code, where=where, why=decision.reason)
-        if decision.disposition is Disposition.QUARANTINE:
-            found = outcome.record.provenance
-            kept = mg.quarantine.keep(
-                store,
-                context_of(namespace),
-                key,
-                value,
-                decision,
-                source=found.source,
-                trust=decision.trust or found.trust,
-                lineage=found.lineage,
-                ttl=op.ttl,
-                index=op.index,
-            )
-            if on_hold == "raise":
-                raise QuarantinedError(
-                    f"a guard withheld a write; it is kept in the quarantine as {kept}.",
-                    code=decision.code or None,
-                    where=where,
-                    why=decision.reason,
-                    do=f"memguard quarantine show {kept}",
-                )
-            return None
-        label = Label.of(outcome.record.provenance, decision)
-        mg.recall.note(outcome.record, label.trust, stored=True)
-        return {"label": label.as_dict()}
-
-    return screen
-
-
-def _stored(decision: Decision) -> Decision:
-    """A rewritten text has no place in a value of several members: such a value is flagged instead."""
-    if decision.disposition is Disposition.REWRITE:
-        return decision.capped(Disposition.FLAG)
-    return decision

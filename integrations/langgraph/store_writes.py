@@ -32,7 +32,9 @@ from memguard.integrity.tag import NOTHING, Seal
 from memguard.integrity.verifier import Context
 
 #: Asked about every value before it is stored: the members to bind beside the seal, or None to withhold it.
-Screen = Callable[[Namespace, str, dict[str, Any], Any, PutOp], dict[str, Any] | None]
+Screen = Callable[
+    [Namespace, str, dict[str, Any], Any, PutOp], Operation[tuple[dict[str, Any], dict[str, Any]] | None]
+]
 
 
 def stamp(moment: float) -> str:
@@ -84,7 +86,7 @@ class Writes:
         Raises:
             RejectedError, QuarantinedError: a guard refused; nothing of the batch was stored.
         """
-        parts = self._parts(ops)
+        parts = yield from self._parts(ops)
         names = list(parts)
         if not names:
             return
@@ -116,7 +118,7 @@ class Writes:
 
         yield from self.custody.operate(names, prepare, perform, settle)
 
-    def _parts(self, ops: Sequence[PutOp]) -> dict[str, Part]:
+    def _parts(self, ops: Sequence[PutOp]) -> Operation[dict[str, Part]]:
         """The batch by context, screened. Keys keep the place of their first mention, as in the stores' own batch."""
         last: dict[tuple[Namespace, str], PutOp] = {}
         for op in ops:
@@ -125,7 +127,7 @@ class Writes:
         for (namespace, key), op in last.items():
             entry: Entry | None = None
             if op.value is not None:
-                entry = self._entry(namespace, key, op)
+                entry = yield from self._entry(namespace, key, op)
                 if entry is None:  # withheld
                     continue
             part = parts.setdefault(context_of(namespace), Part(namespace))
@@ -135,15 +137,15 @@ class Writes:
                 part.entries[key] = entry
         return parts
 
-    def _entry(self, namespace: Namespace, key: str, op: PutOp) -> Entry | None:
+    def _entry(self, namespace: Namespace, key: str, op: PutOp) -> Operation[Entry | None]:
         value = dict(op.value or {})
         claims = value.pop(FIELD, None)  # only the guard writes this member
         own: dict[str, Any] = {}
         if self.screen is not None:
-            screened = self.screen(namespace, key, value, claims, op)
+            screened = yield from self.screen(namespace, key, value, claims, op)
             if screened is None:
                 return None
-            own = screened
+            value, own = screened
         if op.ttl is not None and (self.table.expiring or self.inner.supports_ttl):
             own = {**own, "exp": int(time.time() + op.ttl * 60), "ttl": op.ttl}
         form = self.table.form

@@ -1,0 +1,138 @@
+"""What is about to be stored, through the write chain: labelled, rewritten, withheld or refused."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from langgraph.store.base import PutOp
+
+from memguard.context import current_source
+from memguard.decision import Decision, Disposition
+from memguard.effects import Operation, Twin
+from memguard.engine import MemGuard
+from memguard.errors import QuarantinedError, RejectedError
+from memguard.events import WriteDecided
+from memguard.integrations.langgraph.scoping import Binding, subject
+from memguard.integrations.langgraph.store_rows import Namespace, context_of, name
+from memguard.labels import Label
+from memguard.pipeline import Outcome
+from memguard.record import Record, text_of
+
+#: Values inside values that are looked at for strings to rewrite.
+_DEEPEST = 50
+
+
+class Screened(NamedTuple):
+    """A value that may be stored, and what the guard keeps beside it."""
+
+    value: dict[str, Any]
+    own: dict[str, Any]
+
+
+class StoreScreen:
+    """The write chain for the items of one guarded store."""
+
+    def __init__(self, mg: MemGuard, store: str, bound: Binding | None) -> None:
+        self._mg, self._store, self._bound = mg, store, bound
+
+    def __call__(
+        self, namespace: Namespace, key: str, value: dict[str, Any], claims: Any, op: PutOp
+    ) -> Operation[Screened | None]:
+        """What of it is to be stored; None if it was withheld.
+
+        Args:
+            claims: a label that the value brought along, which nobody has to believe; None for none.
+
+        Raises:
+            RejectedError, QuarantinedError: a guard refused it.
+        """
+        screening = self._mg.screening
+        record = self._record(namespace, key, value, claims)
+        outcome: Outcome = yield Twin(screening.write, screening.awrite, record)
+        decision, stored = outcome.decision, value
+        if decision.disposition is Disposition.REWRITE:
+            stored, decision = self._rewritten(value, record, decision)
+        if decision.flagged:
+            self._mg.events.emit(WriteDecided(self._store, name(namespace, key), decision))
+        if decision.disposition is Disposition.REJECT:
+            raise RejectedError(
+                "a guard rejected a write.",
+                code=decision.code or None,
+                where=name(namespace, key),
+                why=decision.reason,
+            )
+        if decision.disposition is Disposition.QUARANTINE:
+            self._withhold(namespace, key, value, op, outcome, decision)
+            return None
+        label = Label.of(outcome.record.provenance, decision)
+        self._mg.recall.note(outcome.record, label.trust, stored=True)
+        return Screened(stored, {"label": label.as_dict()})
+
+    def _record(self, namespace: Namespace, key: str, value: Any, claims: Any) -> Record:
+        text = text_of(value, max_items=self._mg.config.guards.limits.max_nodes)
+        declared = current_source()
+        record = Record(text, self._store, key)
+        if declared is not None:
+            record = Record(text, self._store, key, declared.source, declared.lineage)
+        if claims is not None:
+            record = Record(text, self._store, key, record.source, record.lineage, data={"claims": claims})
+        owner = None if self._bound is None else self._bound.map.scope_of(namespace)
+        return subject(record, (*namespace, key), value, owner)
+
+    def _rewritten(
+        self, value: dict[str, Any], record: Record, decision: Decision
+    ) -> tuple[dict[str, Any], Decision]:
+        """The value with its strings rewritten one by one; withheld if what is left is still not clean.
+
+        A span that reaches over several members, or stands in a key, cannot be cut out.
+        """
+        clean = self._mg.screening.clean
+
+        def cut(node: Any, depth: int) -> Any:
+            if isinstance(node, str):
+                return clean(node, record.source)
+            if depth < _DEEPEST and isinstance(node, dict):
+                return {key: cut(inner, depth + 1) for key, inner in node.items()}
+            if depth < _DEEPEST and isinstance(node, list):
+                return [cut(inner, depth + 1) for inner in node]
+            return node
+
+        made: dict[str, Any] = cut(value, 0)
+        text = text_of(made, max_items=self._mg.config.guards.limits.max_nodes)
+        if made != value and clean(text, record.source) == text:
+            return made, decision
+        return value, Decision(
+            Disposition.QUARANTINE,
+            decision.reason,
+            decision.code,
+            evidence=decision.evidence,
+            score=decision.score,
+            guard=decision.guard,
+            trust=decision.trust,
+        )
+
+    def _withhold(
+        self, namespace: Namespace, key: str, value: Any, op: PutOp, outcome: Outcome, decision: Decision
+    ) -> None:
+        """Keep it in the quarantine, as it came."""
+        found = outcome.record.provenance
+        kept = self._mg.quarantine.keep(
+            self._store,
+            context_of(namespace),
+            key,
+            value,
+            decision,
+            source=found.source,
+            trust=decision.trust or found.trust,
+            lineage=found.lineage,
+            ttl=op.ttl,
+            index=op.index,
+        )
+        if self._mg.config.policy.on_hold == "raise":
+            raise QuarantinedError(
+                f"a guard withheld a write; it is kept in the quarantine as {kept}.",
+                code=decision.code or None,
+                where=name(namespace, key),
+                why=decision.reason,
+                do=f"memguard quarantine show {kept}",
+            )
