@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from memguard import context, registry
+from memguard.allowlist import AllowList
 from memguard.anchorlog import AnchorLog
 from memguard.anchors import open_anchor
 from memguard.anchors.locks import lock_of
@@ -56,8 +57,8 @@ from memguard.ports import Anchor, KeyRing
 from memguard.quarantine.desk import Quarantine, operator
 from memguard.quarantine.review import prepared
 from memguard.quarantine.vault import Vault
-from memguard.recall import Recall
 from memguard.reading import Reading
+from memguard.recall import Recall
 from memguard.record import MAX_ID, Record, Source, Trust, text_of
 from memguard.reverting import Wanted, revert
 from memguard.screening import Hook, Screening
@@ -113,6 +114,7 @@ class MemGuard:
         vault = Vault(home / STATE, keys, self._log, config.quarantine, emit=self.events.emit)
         #: Withheld writes: list, show, release, drop, undo, export.
         self.quarantine = Quarantine(vault, self._review_key(), self._ledger, self.events.emit)
+        self.quarantine.allow = self._allow
         #: Text that the stores hold below user trust, and how often it was written again.
         self.recall = Recall(keys, home / STATE, config)
         self._used = Used(self._log)
@@ -124,7 +126,9 @@ class MemGuard:
         self._performers = Performers(config, keys, home / STATE)
         self._performers.register(self.screening)
         #: What is served of what was read, and under which label.
-        self.reading = Reading(config, self.screening.reading, self.screening.read, self.events)
+        self.reading = Reading(
+            config, self.screening.reading, self.screening.read, self.events, again=self.screening.reread
+        )
 
     # -- life --------------------------------------------------------------------------------
 
@@ -268,6 +272,14 @@ class MemGuard:
 
     def __repr__(self) -> str:
         return f"MemGuard({str(self.home)!r}, preset={self.config.preset!r}, anchor={self.anchor.uri!r})"
+
+    def _allow(self, text: str, code: str, reason: str, by: str) -> None:
+        """A release with ``allow_text``: let this text pass from now on."""
+        allowed = AllowList(self.home / STATE, self.keys, self._log)
+        try:
+            allowed.add(text, reason=reason, author=by)
+        finally:
+            allowed.close()
 
     def _review_key(self) -> str | None:
         uri = self.config.quarantine.review_key

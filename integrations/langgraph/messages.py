@@ -152,7 +152,7 @@ class MessageScreen:
         provenance = replace(provenance, lineage=lineage)  # with what its text came out of
         if decision.disposition is Disposition.REJECT:
             raise RejectedError(
-                "a guard rejected a message; this write was not stored.",
+                "a guard rejected a message; this write was not stored, and nothing of it is kept.",
                 where=f"message {ident} of thread {thread!r}",
                 why=f"{decision.reason} ({decision.code}, by {decision.guard}).",
                 do=f"memguard explain {decision.code}; leave the message out, or declare its source.",

@@ -64,8 +64,5 @@ def _key(mg: MemGuard, stores: list[Path]) -> Iterator[Check]:
             detail = f"{path}: whoever holds {holder} reads what was withheld"
             yield Check(WARN, f"the review key lies with {what}", detail, "MG340")
             return
-    detail = (
-        f"{path}, mode {access(path).mode:04o}: what runs as this user, the agent too, can open what was withheld. "
-        "Move the file, or wrap it (MEMGUARD_REVIEW_PASSPHRASE)"
-    )
+    detail = f"{path}, mode {access(path).mode:04o}: so can the program; move or wrap it"
     yield Check(WARN, "the review key can be read here", detail, "MG340")

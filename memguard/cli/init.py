@@ -89,7 +89,7 @@ def init(home: str, preset: str, anchor: str | None, keys: str | None, review_ke
         {
             "what": "review",
             "path": _short(review) if review else "its own URI",
-            "detail": "opens what is withheld; the program does not need it: keep it elsewhere",
+            "detail": "opens what is withheld; better kept elsewhere",
         }
     )
     place = local_path(anchor_uri)
