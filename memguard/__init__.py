@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import memguard.guard as _module
 
 if TYPE_CHECKING:
+    from memguard.attested import attest
     from memguard.context import principal, source
     from memguard.decision import Decision, Disposition, Evidence
     from memguard.engine import MemGuard, guard, unwrap
@@ -64,6 +65,7 @@ __all__ = [
     "Trust",
     "UnknownKeyError",
     "UnsupportedError",
+    "attest",
     "guard",
     "principal",
     "render",
@@ -72,6 +74,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "attested": ("attest",),
     "context": ("principal", "source"),
     "decision": ("Decision", "Disposition", "Evidence"),
     "engine": ("MemGuard", "guard", "unwrap"),
