@@ -29,7 +29,7 @@ from memguard.reader import (
     next_window,
     select,
 )
-from memguard.record import Record, Source, Trust
+from memguard.record import Record, Scope, Source, Trust, Validity
 from memguard.settings import Config
 from memguard.withheld import DECLARED, Gauge
 
@@ -64,9 +64,19 @@ class Reading:
         chain: the read chain (``Screening.reading``).
         judge: what it says of one record (``Screening.read``).
         bus: hears of what is withheld.
+        again: what stands around the chain, for a record of which it is known what the chain says
+            (``Screening.reread``); None asks the chain every time.
     """
 
-    def __init__(self, config: Config, chain: Pipeline, judge: Callable[[Record], Outcome], bus: Bus) -> None:
+    def __init__(
+        self,
+        config: Config,
+        chain: Pipeline,
+        judge: Callable[[Record], Outcome],
+        bus: Bus,
+        *,
+        again: Callable[[Outcome, Record], Outcome] | None = None,
+    ) -> None:
         self._config, self._chain, self._judge, self._bus = config, chain, judge, bus
         settings = config.read
         self._gauge = Gauge(
@@ -82,6 +92,10 @@ class Reading:
         self._policy: Callable[[Source], Trust | None] = lru_cache(maxsize=4096)(
             levels.trust_of if lowering else lambda _: None
         )
+        # Most records say nothing but their label, and most guards of a read look at nothing else.
+        blind = all(getattr(seat.guard, "by_label", False) for seat in chain.seats)
+        self._again = again if blind else None
+        self._known: dict[tuple[Source, Trust | None], Outcome] = {}
         self._waits = any(
             not type(seat.guard).__module__.startswith("memguard.guards.") for seat in chain.seats
         )
@@ -164,7 +178,7 @@ class Reading:
         """What the read chain says of one record; the gauge counts it."""
         if not self._chain.seats:
             return _NOTHING
-        outcome = self._judge(record)
+        outcome = self._outcome(record)
         for said in outcome.decisions:
             if said.guard in DECLARED or said.code == FAILED:
                 continue
@@ -174,6 +188,21 @@ class Reading:
                 counted, of = self._gauge.counts(record.store, said.guard)
                 self._bus.emit(WithholdsTooMuch(record.store, said.guard, counted, of, change))
         return self._held_back(record.store, outcome)
+
+    def _outcome(self, record: Record) -> Outcome:
+        if self._again is None or record.data or record.validity != _ALWAYS or record.scope != _NOBODY:
+            return self._judge(record)
+        known = self._known.get((record.source, record.trust))
+        if known is not None:
+            return self._again(known, record)
+        outcome = self._judge(record)
+        # Kept without the record, and only as the chain left it: review and hook have their say each time.
+        chain = fold(outcome.decisions)
+        if not outcome.events:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            self._known[record.source, record.trust] = Outcome(chain, outcome.decisions, _NONE)
+        return outcome
 
     def _held_back(self, store: str, outcome: Outcome) -> Decision:
         """The decision, without the withholding of guards that only observe here for now."""
@@ -251,6 +280,9 @@ class Search:
 
 
 _NOTHING = Decision()
+_ALWAYS, _NOBODY, _NONE = Validity(), Scope(), Record("")
+#: Labels of which it is remembered what the chain says.
+_KEPT = 4096
 
 
 def relabel(label: Label, decision: Decision, trust: Trust) -> Label:

@@ -119,9 +119,11 @@ def slots_of(text: str) -> tuple[Slot, ...]:
 def field_slots(key: str, fields: Mapping[str, Any]) -> tuple[Slot, ...]:
     """Slots of a structured value: its short scalar members, under its key without a word for a version.
 
-    Keys that end in a plain number are members of a series ("turn-7"), not versions of one thing.
+    Keys with a number are members of a series ("turn-7") or mean nothing (a UUID), and are no name of one thing.
     """
     stem = _VERSION.sub("", plain(key)) or plain(key)
+    if not stem or any(char.isdigit() for char in stem):
+        return ()
     found = []
     for name, value in list(fields.items())[:50]:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):

@@ -56,6 +56,8 @@ class Provenance:
 
     name = "provenance"
     stages = (Stage.WRITE, Stage.READ)
+    #: What it says on a read follows from label, scope, validity and data alone, whatever the content.
+    by_label = True
 
     def __init__(self, config: Config) -> None:
         self._sources = Sources(config)

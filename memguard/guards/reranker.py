@@ -26,6 +26,8 @@ class Reranker:
 
     name = "reranker"
     stages = (Stage.READ,)
+    #: What it says on a read follows from label, scope, validity and data alone, whatever the content.
+    by_label = True
 
     @classmethod
     def from_config(cls, config: Config) -> Self:

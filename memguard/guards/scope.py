@@ -22,6 +22,8 @@ class ScopeGuard:
 
     name = "scope"
     stages = (Stage.WRITE, Stage.READ)
+    #: What it says on a read follows from label, scope, validity and data alone, whatever the content.
+    by_label = True
 
     @classmethod
     def from_config(cls, config: Config) -> Self:

@@ -142,7 +142,8 @@ class Home:
         if extra is not None:
             chain = self.screening.reading
             self.screening.reading = Pipeline(chain.stage, (*chain.seats, Seat(extra)))
-        self.reading = Reading(config, self.screening.reading, self.screening.read, self.bus)
+        screening = self.screening
+        self.reading = Reading(config, screening.reading, screening.read, self.bus, again=screening.reread)
 
     def page(self, rows: list[tuple[str, Label]], asked: int = 10, **fields: Any) -> Page:
         candidates = [
@@ -290,6 +291,37 @@ def test_a_search_that_grows_judges_each_record_once() -> None:
     second = search.page(made, [USER] * 4)
     assert (second.served, search.more(second, made, False)) == ((2, 3), None)
     assert judged == ["k0", "k1", "k2", "k3"]
+
+
+def test_what_is_known_of_a_label_is_not_asked_again_and_what_differs_is() -> None:
+    """The chain runs once for records that say nothing but their label; every record still goes past the hook."""
+    home = Home("strict")
+    asked: list[str] = []
+    inner, hooked = home.screening.read, list[str]()
+
+    def read(record: Record, **about: Any) -> Any:
+        asked.append(record.key)
+        return inner(record, **about)
+
+    def hook(decision: Decision, record: Record) -> Disposition | None:
+        hooked.append(record.key)
+        return Disposition.QUARANTINE if record.content == "c" else None
+
+    home.reading._judge, home.screening.hook = read, hook
+    rows = [("a", USER), ("b", USER), ("c", USER), ("d", WEB), ("e", USER)]
+    page = home.page(rows, k4={"valid_until": "2020-01-01"})
+    assert page.served == (0, 1, 3)
+    assert asked == ["k0", "k3", "k4"]
+    assert hooked == ["k0", "k1", "k2", "k3", "k4"]
+    # A plug-in may look at anything: nothing is taken as known.
+    other = Home("strict", extra=Zealot())
+    assert other.page([("a dog", USER), ("a cat", USER), ("a dog", USER)]).served == (0, 2)
+
+
+def test_records_that_are_allowed_count_in_the_share() -> None:
+    home = Home("strict", read={"withheld_window": 20, "withheld_least": 10})
+    home.page([(f"tea {i}", USER) for i in range(12)], 20)
+    assert home.reading._gauge.counts("s", "reranker") == (0, 12)
 
 
 def test_an_off_preset_reads_nothing() -> None:
