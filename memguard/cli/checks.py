@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from memguard.cli.place import access, inside, local_path, same_volume, split_uri
 
+from memguard.errors import ConfigError
+from memguard.scopes import ScopeMap
+
 if TYPE_CHECKING:
     from memguard.engine import MemGuard
 
@@ -128,12 +131,29 @@ def _below(origin: str, home: Path) -> bool:
     return path.is_absolute() and path.resolve().is_relative_to(home)
 
 
+def _scopes(config: Any) -> Iterator[Check]:
+    """Whether each scope map can be used by its kind of store, and is."""
+    mapped = {name: store for name, store in config.stores.items() if store.scope}
+    for name, store in mapped.items():
+        saver = store.kind.endswith("saver")
+        try:
+            ScopeMap.parse(name, store.scope).only(*(("thread", "metadata") if saver else ("namespace",)))
+        except ConfigError as error:
+            yield Check(FAIL, "scope map cannot be used", error.what, error.code)
+    for stage in ("read", "write"):
+        mode = getattr(config, stage).scope
+        if mapped and mode not in ("enforce", "reject", "quarantine"):
+            detail = f'{stage}.scope = "{mode}": principals bind nothing in {", ".join(mapped)}'
+            yield Check(WARN, "scope maps are not enforced", detail, "MG166")
+
+
 def policy(config: Any, today: datetime.date) -> Iterator[Check]:
     """Scope maps, and observing for longer than was meant."""
     without = [name for name, store in config.stores.items() if not store.scope]
     if without:
         detail = f"principal(user=...) restricts nothing in {', '.join(without)}"
         yield Check(WARN, "no scope map", detail, "MG166")
+    yield from _scopes(config)
     if config.integrity.mode != "enforce":
         yield Check(
             WARN,
