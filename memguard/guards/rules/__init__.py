@@ -23,7 +23,8 @@ RULES: tuple[Rule, ...] = tuple(
 )
 _BY_CODE = {rule.code: rule for rule in RULES}
 
-#: What is forbidden and not ordered, in front of a match. Not in front of a concealment or of a check that is left out, which say it themselves.
+#: What is forbidden and not ordered, in front of a match. Not in front of a concealment or of a check that is left
+#: out, which say it themselves.
 _NEGATED = {
     "es": r"\b(?:no|nunca|jamás|evita)\b",
     "fr": r"\b(?:ne|jamais|évite\w{0,2})\b|\bn'",
