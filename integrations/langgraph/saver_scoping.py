@@ -55,7 +55,8 @@ class ScopedSaver:
         """The principal's own checkpoints, newest first."""
         scope = self._bound.scope("read")
         if scope is None:
-            return (yield from self._inner.list(config, filter, before, limit))
+            every: Sequence[CheckpointTuple] = yield from self._inner.list(config, filter, before, limit)
+            return every
         self._bound.check_filter(filter)
         scopes = self._bound.map
         if config is not None and not self._reads(scope, config):
@@ -70,7 +71,7 @@ class ScopedSaver:
                 part = next(part for part, at in scopes.thread.items() if at < 0)
                 config = {"configurable": {"thread_id": getattr(scope, part)}}
         if limit is not None and limit <= 0:
-            return (yield from self._inner.list(config, filter, before, limit))
+            return []
         pages, own = Pages(self._inner, config, filter, before, None), list[CheckpointTuple]()
         while pages.more:
             for found in pages.take((yield from pages.next())):
@@ -92,7 +93,7 @@ class ScopedSaver:
         """
         scope = self._bound.scope("write")
         if scope is not None:
-            said: Mapping[str, Any] = get_checkpoint_metadata(config, metadata)  # type: ignore[assignment]
+            said: Mapping[str, Any] = get_checkpoint_metadata(config, metadata)
             yield from self._writes(scope, config, said)
         answer: RunnableConfig = yield from self._inner.put(config, checkpoint, metadata, new_versions)
         return answer

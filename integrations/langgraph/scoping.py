@@ -105,7 +105,10 @@ class Binding:
 
 
 def binding(
-    mg: MemGuard, store: str, places: Mapping[str, str] | None, *kinds: Literal["namespace", "thread", "metadata"]
+    mg: MemGuard,
+    store: str,
+    places: Mapping[str, str] | None,
+    *kinds: Literal["namespace", "thread", "metadata"],
 ) -> Binding | None:
     """The binding of a guarded object, None if it has no scope map or the scope guard is off.
 
@@ -118,7 +121,7 @@ def binding(
     """
     if places is None:
         configured = mg.config.stores.get(store)
-        places = dict(configured.scope) if configured is not None else {}
+        places = {part: place for part, place in configured.scope.items()} if configured is not None else {}
     if not places:
         return None
     scopes = ScopeMap.parse(store, places).only(*kinds)
@@ -211,7 +214,7 @@ class ScopedStore:
                 path = ["*"] * (last + 1)
                 for part, at in scopes.namespace.items():
                     path[at] = getattr(scope, part)
-                own = MatchCondition(match_type="prefix", path=tuple(path))  # type: ignore[arg-type]
+                own = MatchCondition(match_type="prefix", path=tuple(path))
                 conditions = (*(op.match_conditions or ()), own)
                 # Cut to depth and limit afterwards: a backend's own reading of a condition may let others through.
                 return op._replace(match_conditions=conditions, max_depth=None, limit=_EVERY, offset=0)

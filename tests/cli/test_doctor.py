@@ -145,6 +145,17 @@ def test_lines_fit_and_colour_is_only_for_terminals(project, run) -> None:
 TODAY = datetime.date(2026, 12, 1)
 
 
+def _mapped(kind: str, place: str) -> dict:
+    return {"stores": {"s": {"kind": kind, "uri": "sqlite:x.db", "scope": {"user": place}}}}
+
+
+def test_a_scope_map_that_binds_nothing_is_told() -> None:
+    config = Config(read={"scope": "off"}, **_mapped("langgraph-sqlite-store", "namespace.1"))
+    (found,) = checks.policy(config, TODAY)
+    assert (found.result, found.code) == ("WARN", "MG166")
+    assert "principals bind nothing in s" in found.detail
+
+
 @pytest.mark.parametrize(
     ("config", "result", "word"),
     [
@@ -166,6 +177,11 @@ TODAY = datetime.date(2026, 12, 1)
             "WARN",
             "restricts nothing in s",
         ),
+        (_mapped("langgraph-sqlite-store", "namespace.1"), None, None),
+        (_mapped("langgraph-sqlite-saver", "thread.0"), None, None),
+        (_mapped("langgraph-sqlite-saver", "metadata.user_id"), None, None),
+        (_mapped("langgraph-sqlite-saver", "namespace.1"), "FAIL", "no namespace"),
+        (_mapped("langgraph-async-sqlite-store", "thread"), "FAIL", "no thread"),
     ],
 )
 def test_policy(config, result, word) -> None:
