@@ -41,9 +41,14 @@ _SCHEMA = (
 )
 _ENTRIES = (
     'SELECT seq, store, context, code, rule, guard, source, trust, score, time, place, "like", content, body, public, '
-    "digest, size, kid, tag, sealed IS NOT NULL FROM quarantine ORDER BY seq"
+    "digest, size, kid, tag, sealed IS NOT NULL FROM quarantine"
 )
-_ACTS = 'SELECT seq, entry, verb, time, "by", note, bound, prev, kid, tag FROM quarantine_log ORDER BY seq'
+_ACTS_FROM = (
+    'SELECT seq, entry, verb, time, "by", note, bound, prev, kid, tag FROM quarantine_log WHERE seq >= ?'
+)
+#: Acts after which an entry has no content.
+_EMPTYING = ("purge", "expire", "lost")
+_NEVER: tuple[object, int] = (None, -1)
 #: The store name and context of the tables' head in the log; no store of a user can be called so.
 PLACE = ("@quarantine", "quarantine")
 
@@ -101,10 +106,12 @@ class Tables:
         self._conn.execute("PRAGMA secure_delete=ON")  # purged is overwritten, not only let go
         for statement in _SCHEMA:
             self._conn.execute(statement)
-        self._checked: tuple[object, int] = (None, -1)
+        #: The state of the file, and the count, of the last look at everything and of the last one at what is new.
+        self._checked: tuple[object, int] = _NEVER
+        self._followed: tuple[object, int] = _NEVER
+        self._tags: list[str] = []
         self.entries: dict[int, Row] = {}
         self.acts: list[Act] = []
-        self._last = ""
         #: Changes whenever the tables were read anew; between, ``acts`` only grows.
         self.epoch = 0
 
@@ -127,10 +134,16 @@ class Tables:
             yield
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """As :meth:`reading`, with every other writer kept out; :meth:`add` and :meth:`keep` are legal inside."""
+    def writing(self, *, whole: bool = True) -> Iterator[None]:
+        """As :meth:`reading`, with every other writer kept out; :meth:`add` and :meth:`keep` are legal inside.
+
+        Args:
+            whole: check everything. Without it only what is new, and that the end of the log is the one that the
+                anchor knows: what a write costs then does not grow with what was withheld before.
+        """
         with self._mutex, self._locked():
-            self._sound()
+            if whole or self.epoch == 0 or not self._follow():
+                self._sound()
             yield
 
     @contextmanager
@@ -163,32 +176,73 @@ class Tables:
         (count, chain), version = self._count(), self._version()
         if self._checked == (version, count):
             return
-        entries, acts = self._conn.execute(_ENTRIES).fetchall(), self._conn.execute(_ACTS).fetchall()
+        entries = self._conn.execute(f"{_ENTRIES} ORDER BY seq").fetchall()
+        acts = self._conn.execute(f"{_ACTS_FROM} ORDER BY seq", (0,)).fetchall()
         if len(acts) < count:
             raise _lost(count - len(acts))
-        last = ""
-        for number, row in enumerate(acts, start=1):
+        tags = self._chained(acts, 0, "")
+        if count and bytes.fromhex(tags[count - 1]) != chain:
+            raise _changed(f"act {count} of quarantine_log")
+        bound = {act[1]: act[6] for act in acts if act[2] == "keep"}
+        purged = {act[1] for act in acts if act[2] in _EMPTYING}
+        found: dict[int, Row] = {}
+        for row in entries:
+            found[row[0]] = self._proved(row, bound.get(row[0]), row[0] in purged)
+        missing = [seq for seq in bound if seq not in found and bound[seq]]
+        if missing:
+            raise _lost(len(missing))
+        self.entries, self.acts, self._tags = found, [Act(*row[:-2]) for row in acts], tags
+        self.epoch += 1
+        self._checked = self._followed = (version, count)
+
+    def _follow(self) -> bool:
+        """Take in what others added since the last look, checked; False if it is not simply more of the same."""
+        (count, chain), version = self._count(), self._version()
+        if (version, count) in (self._checked, self._followed):
+            return True
+        known = len(self.acts)
+        rows = self._conn.execute(f"{_ACTS_FROM} ORDER BY seq", (max(known, 1),)).fetchall()
+        if known and (not rows or rows.pop(0)[-1] != self._tags[-1]):
+            return False
+        try:
+            tags = [*self._tags, *self._chained(rows, known, self._tags[-1] if known else "")]
+            if len(tags) < count or (count and bytes.fromhex(tags[count - 1]) != chain):
+                return False
+            acts = [Act(*row[:-2]) for row in rows]
+            purged = {act.entry for act in acts if act.verb in _EMPTYING}
+            kept = {act.entry: act.bound for act in acts if act.verb == "keep"}
+            found = {}
+            for seq, bound in kept.items():
+                row = self._conn.execute(f"{_ENTRIES} WHERE seq = ?", (seq,)).fetchone()
+                if row is None:
+                    return False
+                found[seq] = self._proved(row, bound, seq in purged)
+        except IntegrityError:
+            return False
+        if acts:
+            self.entries.update(found)
+            self.acts.extend(acts)
+            self._tags = tags
+        self._followed = (version, count)
+        return True
+
+    def _chained(self, rows: Sequence[Sequence[Any]], known: int, last: str) -> list[str]:
+        """The tags of acts that follow one another and the one before them."""
+        tags: list[str] = []
+        for number, row in enumerate(rows, start=known + 1):
             act = Act(*row[:-2])
             if act.seq != number or act.prev != last or not self._holds("act", act, row[-2], row[-1]):
                 raise _changed(f"act {number} of quarantine_log")
             last = str(row[-1])
-            if number == count and bytes.fromhex(last) != chain:
-                raise _changed(f"act {number} of quarantine_log")
-        bound = {act[1]: act[6] for act in acts if act[2] == "keep"}
-        purged = {act[1] for act in acts if act[2] in ("purge", "expire", "lost")}
-        found: dict[int, Row] = {}
-        for row in entries:
-            entry, (kid, tag, full) = Row(*row[:-3]), row[-3:]
-            whole = bool(full) != (entry.seq in purged)
-            if bound.get(entry.seq) != tag or not self._holds("entry", entry, kid, tag) or not whole:
-                raise _changed(f"entry q-{entry.seq:04d}")
-            found[entry.seq] = entry
-        missing = [seq for seq in bound if seq not in found and bound[seq]]
-        if missing:
-            raise _lost(len(missing))
-        self.entries, self.acts, self._last = found, [Act(*row[:-2]) for row in acts], last
-        self.epoch += 1
-        self._checked = (version, count)
+            tags.append(last)
+        return tags
+
+    def _proved(self, row: Sequence[Any], bound: str | None, purged: bool) -> Row:
+        """An entry whose tag holds, is the one that was kept, and that has its content unless it was purged."""
+        entry, (kid, tag, full) = Row(*row[:-3]), row[-3:]
+        if bound != tag or not self._holds("entry", entry, kid, tag) or bool(full) == purged:
+            raise _changed(f"entry q-{entry.seq:04d}")
+        return entry
 
     def _holds(self, kind: str, row: Sequence[Any], kid: Any, tag: Any) -> bool:
         return isinstance(kid, str) and hmac.compare_digest(self._tag(kind, row, kid), str(tag))
@@ -233,7 +287,8 @@ class Tables:
         self, change: Callable[[], None], acts: Sequence[tuple[int, str, str, str, str]], new: dict[int, Row]
     ) -> None:
         """One transaction, then one head. In memory only once both stand."""
-        last, kid = self._last, self._keys.current
+        last, kid = self._tags[-1] if self._tags else "", self._keys.current
+        whole, tags = self._checked == (self._version(), self._count()[0]), list[str]()
         made: list[Act] = []
         self._conn.execute("BEGIN IMMEDIATE")
         try:
@@ -246,16 +301,19 @@ class Tables:
                     "INSERT INTO quarantine_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*act, kid, last)
                 )
                 made.append(act)
+                tags.append(last)
         except BaseException:
             self._conn.execute("ROLLBACK")
             raise
-        self._checked = (None, -1)  # until the head stands
+        self._checked = self._followed = _NEVER  # until the head stands
         self._conn.execute("COMMIT")
         self._head(len(self.acts) + len(made), last)
         self.acts.extend(made)
+        self._tags.extend(tags)
         self.entries.update(new)
-        self._last = last
-        self._checked = (self._version(), len(self.acts))
+        self._followed = (self._version(), len(self.acts))
+        if whole:
+            self._checked = self._followed
 
     def _head(self, count: int, last: str, operation: str = "quarantine") -> None:
         before, _ = self._count()
@@ -305,7 +363,8 @@ class Tables:
     def _good(self) -> tuple[dict[int, Row], list[Act], int]:
         """Entries and acts that verify by themselves, and how many do not or are missing."""
         count, _ = self._count()
-        rows, lines = self._conn.execute(_ENTRIES).fetchall(), self._conn.execute(_ACTS).fetchall()
+        rows = self._conn.execute(f"{_ENTRIES} ORDER BY seq").fetchall()
+        lines = self._conn.execute(f"{_ACTS_FROM} ORDER BY seq", (0,)).fetchall()
         acts = [Act(*line[:-2]) for line in lines if self._holds("act", Act(*line[:-2]), line[-2], line[-1])]
         bound = {act.entry: act.bound for act in acts if act.verb == "keep"}
         entries = {
@@ -355,7 +414,7 @@ class Tables:
         except BaseException:
             self._conn.execute("ROLLBACK")
             raise
-        self._checked = (None, -1)
+        self._checked = self._followed = _NEVER
         self._conn.execute("COMMIT")
         if made:
             self._head(len(made), last, operation)

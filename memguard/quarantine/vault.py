@@ -111,7 +111,8 @@ class Vault:
         Raises:
             ConfigError: MG341, there is no review key to seal it to.
             RejectedError: MG345, the vault is full for this trust level; nothing is kept.
-            IntegrityError: the vault is not as it was left.
+            IntegrityError: acts are missing at the end of the log, or, at first use in a process, anything is not
+                as it was left. (Later edits of older entries are found by whoever looks, and stop no write.)
         """
         exact = is_exact(value)
         kept = Kept(
@@ -129,7 +130,7 @@ class Vault:
         plain = kept.encode()
         sealed = self._sealing.seal(plain)
         digests = self.index.of(store, kept, plain)
-        with self.tables.writing():
+        with self.tables.writing(whole=False):
             if self._clock() - self._looked > _LOOK:
                 self._expire()
             standing = self._stand()
