@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOTS = {"memguard": "memguard", "memguard/integrations": "integrations", "memguard/bench": "bench"}
-FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "NOTICE")
 
 
 def copy_of_the_tree(folder: Path) -> set[str]:

@@ -40,7 +40,7 @@ REASON = "worded like memories that were planted"
 FORMAT = "memguard-statistical-1"
 WEIGHTS = Path(__file__).with_name("statistical.bin")
 #: SHA-256 of the file that belongs to this version.
-DIGEST = "6dced6f8dd911e867928e332759e6042d6dcc8b338c64949f4966cb38634b0df"
+DIGEST = "4cad177e07ab0bac723d91f71e422ace81bc1d3d66ed6bba77d5d3f7d47ccde9"
 #: Words in a window, and from the start of one to the start of the next.
 WINDOW, STRIDE = 48, 24
 #: Characters that are scored unless ``[guards.limits] statistical_chars`` says otherwise.
