@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memguard.cli.place import access, inside, local_path, same_volume, split_uri
-
 from memguard.errors import ConfigError
 from memguard.scopes import ScopeMap
 
