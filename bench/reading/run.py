@@ -154,9 +154,14 @@ def _store(path: Path, embedder: Remembering) -> Iterator[Any]:
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = connect(str(path))
     try:
-        store = SqliteStore(
-            connection, index={"dims": embedder.dim, "embed": embedder.embed, "fields": ["text"]}
-        )
+        # Documented as "fields", and read as "text_fields": without both, values are embedded with their braces.
+        index: Any = {
+            "dims": embedder.dim,
+            "embed": embedder.embed,
+            "fields": ["text"],
+            "text_fields": ["text"],
+        }
+        store = SqliteStore(connection, index=index)
         store.setup()
         yield store
     finally:
