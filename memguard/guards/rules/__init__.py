@@ -23,9 +23,8 @@ RULES: tuple[Rule, ...] = tuple(
 )
 _BY_CODE = {rule.code: rule for rule in RULES}
 
-#: What is forbidden and not ordered, in front of a match. Not in front of a concealment or of a check that is left
-#: out, which say it themselves.
-_NEGATED = {
+#: What is forbidden and not ordered, in front of a match. Not in front of a concealment, which says it itself.
+_FORBIDDEN = {
     "es": r"\b(?:no|nunca|jamás|evita)\b",
     "fr": r"\b(?:ne|jamais|évite\w{0,2})\b|\bn'",
     "de": r"\b(?:nicht|nie|niemals|kein\w{0,2})\b",
@@ -37,6 +36,8 @@ _NEGATED = {
     "zh": "不要|别|不得|切勿|禁止|不能",
     "ar": r"\b(?:لا|لن|ألا)\b",
 }
+#: In front of a check that is left out, "kein" and "geen" are how that is said.
+_NEGATED = (_FORBIDDEN, {k: v for k, v in _FORBIDDEN.items() if k not in ("de", "nl")})
 
 TRANSLATIONS: tuple[Rule, ...] = tuple(
     replace(
@@ -46,7 +47,7 @@ TRANSLATIONS: tuple[Rule, ...] = tuple(
         pattern=pattern,
         must=(must,),
         must_not=(),
-        unless="" if code in ("MG209", "MG212") else _NEGATED.get(language, ""),
+        unless="" if code == "MG209" else _NEGATED[code == "MG212"].get(language, ""),
         also=(),
     )
     for code, language, words, pattern, must in latin.ROWS + scripts.ROWS

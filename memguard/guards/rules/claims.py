@@ -293,8 +293,8 @@ RULES: tuple[Rule, ...] = (
         r"\bxox[bp]-[0-9a-z-]{20,80}|\bglpat-[0-9a-z_-]{20,30}|"
         r"-----begin (?:rsa |ec |openssh )?private key-----[^-]{0,400}(?:-----end (?:rsa |ec |"
         r"openssh )?private key-----)?|"
-        r"\b(?:postgres(?:ql)?|mysql|mongodb(?:\+srv)?|redis|amqp|"
-        r"https?)://[^\s:/@]{1,64}:[^\s/]{3,64}@[\w.-]{3,100}",
+        r"\b(?:postgres(?:ql)?|mysql|mongodb(?:\+srv)?|redis|amqp)://"
+        r"[^\s:/@]{1,64}:(?!pass|xxx|[*<$}{])[^\s/]{3,64}@[\w.-]{3,100}",
         (
             "Access key is AKIAABCDEFGHIJKLMNOP for the account.",
             "DB_URL=postgresql://admin:hunter2@db.internal:5432/users",

@@ -73,7 +73,8 @@ def quoted(copy: str, start: int, end: int) -> bool:
         if quotation.start() <= start and end <= quotation.end() + 1:
             before = copy[max(0, quotation.start() - _NEAR) : quotation.start()]
             after = copy[quotation.end() : quotation.end() + _NEAR]
-            return MENTION.search(before + " " + after) is not None or _AFTER.search(after) is not None
+            around = before + " " + after
+            return any(sign.search(around) for sign in (MENTION, _ATTACK)) or bool(_AFTER.search(after))
     return False
 
 
