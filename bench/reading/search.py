@@ -30,7 +30,7 @@ def connect(path: str) -> sqlite3.Connection:
 def distance(left: bytes, right: bytes) -> float:
     """1 - cosine similarity of two vectors in sqlite-vec's storage form (little-endian float32)."""
     a, b = _unit(left), _unit(right)
-    return 1.0 - sum(map(mul, a, b))
+    return 1.0 - float(sum(map(mul, a, b)))
 
 
 @lru_cache(maxsize=8192)

@@ -39,7 +39,8 @@ class ReadStore:
         """Any mixture of operations; results in their order. Reads see the state before the puts."""
         ops = list(ops)
         if self._reading.idle or not any(isinstance(op, GetOp | SearchOp) for op in ops):
-            return (yield from self._inner.batch(ops))
+            passed: list[Any] = yield from self._inner.batch(ops)
+            return passed
         if len(ops) == 1 and isinstance(ops[0], SearchOp):
             return [(yield from self._search(ops[0]))]
         results: list[Any] = [None] * len(ops)

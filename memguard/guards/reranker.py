@@ -39,7 +39,7 @@ class Reranker:
         if not record.data.get("rivals"):
             return _ALLOW
         reason = "it contradicts memories that are trusted more"
-        found = (Evidence(CONTRADICTS, reason),)
+        found: tuple[Evidence, ...] = (Evidence(CONTRADICTS, reason),)
         if record.data.get("flagged") and record.trust is not None and record.trust <= Trust.UNTRUSTED:
             twice = f"{reason}, and was flagged when it was written"
             found = (*found, Evidence(CONTRADICTS_FLAGGED, twice))
