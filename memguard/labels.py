@@ -47,6 +47,8 @@ class Label:
     lineage: Lineage = FIRST_HAND
     #: The quarantined entry that an operator released it from, and who: ``q-0043 by alice``. Empty for any other.
     released: str = ""
+    #: Whether that operator set the trust: then it holds whatever its source is worth.
+    granted: bool = False
 
     @classmethod
     def of(cls, provenance: Provenance, decision: Decision) -> Label:
@@ -74,6 +76,8 @@ class Label:
             values["flags"] = [str(self.decision.disposition), self.decision.code]
         if self.released:
             values["released"] = self.released
+        if self.granted:
+            values["granted"] = True
         return values
 
     @classmethod
@@ -92,9 +96,13 @@ class Label:
             )
             flags = values.get("flags")
             decision = None if flags is None else Decision(Disposition(flags[0]), code=str(flags[1]))
-            released = str(values.get("released", ""))
             return cls(
-                Source.parse(values["source"]), Trust(values["trust"]), decision, Lineage(parents), released
+                Source.parse(values["source"]),
+                Trust(values["trust"]),
+                decision,
+                Lineage(parents),
+                str(values.get("released", "")),
+                values.get("granted") is True,
             )
         except (TypeError, ValueError, KeyError, IndexError):
             raise UnsupportedError(

@@ -137,15 +137,17 @@ class Reading:
         """
         label = label or Label()
         trust = label.trust
-        if label.source.kind != "summary":
+        if label.source.kind != "summary" and not label.granted:
             trust = min(trust, self._policy(label.source) or trust)
         record = Record(content, store, key, label.source, label.lineage, trust=trust)
+        if label.granted:
+            record = replace(record, data={"granted": True})
         if fields is not None:
             names = self._config.guards.validity
             if names.since in fields or names.until in fields:
                 record = replace(record, validity=declared(fields, names.since, names.until))
             if names.supersedes in fields:
-                record = replace(record, data={"supersedes": _keys(fields[names.supersedes])})
+                record = replace(record, data={**record.data, "supersedes": _keys(fields[names.supersedes])})
         return Candidate(record, _flagged(label), fields, space)
 
     # -- a search ------------------------------------------------------------------------------------

@@ -91,7 +91,8 @@ class Provenance:
         """On a read: at most what was stored, and at most what its source is worth today."""
         stored = record.trust or Trust.UNKNOWN
         # Parents were looked up when it was written; a source without own worth adds nothing now.
-        if record.source.kind == "summary":
+        # What an operator said of this one record outlives what is said of its source.
+        if record.source.kind == "summary" or record.data.get("granted") is True:
             return Decision(guard=self.name, trust=stored)
         level = self.trust_of(record.source)
         if stored > level and self._agreement.may_have_lifted(record.source, level, stored):

@@ -213,9 +213,8 @@ class Quarantine:
                 )
             guarded = self._target(entry.store, target)
             self._not_forgotten(guarded, entry, kept)
-            label = Label(
-                kept.source, level or kept.trust, None, kept.lineage, released=f"{entry.id} by {who}"
-            )
+            said, granted = f"{entry.id} by {who}", level is not None
+            label = Label(kept.source, level or kept.trust, None, kept.lineage, said, granted)
             guarded.run(self._releasing(guarded).put_back(kept, label, entry.time, id, replace=replace))
             done = (*done, *self.vault.act([id], "release", who, reason, only=(WAITING,)))
             self._emit(Reviewed((id,), "release", who))

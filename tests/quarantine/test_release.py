@@ -56,6 +56,7 @@ def test_trust_is_raised_by_an_operators_word_alone(shop: Any) -> None:
     assert caught.value.code == "MG356"
     mg.quarantine.release("q-0001", trust="system")
     assert mg.label(store.get(ALICE, "a")).trust == Trust.SYSTEM
+    assert [str(mg.label(item).trust) for item in store.search(ALICE)] == ["system"]
 
 
 def test_a_newer_value_stays_unless_replaced(shop: Any) -> None:
