@@ -31,7 +31,9 @@ def test_an_unknown_name_lists_what_there_is() -> None:
     with pytest.raises(ConfigError, match='Did you mean "sanitizer"') as caught:
         registry.guards.get("sanitiser")
     assert caught.value.code == "MG105"
-    with pytest.raises(ConfigError, match="Use one of provenance, sanitizer"):
+    with pytest.raises(
+        ConfigError, match="Use one of anomaly, provenance, reranker, sanitizer, scope, validity"
+    ):
         registry.guards.get("zzz")
 
 
@@ -127,7 +129,7 @@ def test_plugins_add_names_and_a_broken_one_is_noted(tmp_path: Path) -> None:
         assert not registry._loaded  # what is built in does not wait for plug-ins
         assert registry.guards.get("length").__module__ == "plug"
         assert registry.describe("guard", "length") == "how long"
-        assert registry.names("guard") == ("length", "provenance", "sanitizer")
+        assert registry.names("guard") == ("anomaly", "length", "provenance", "reranker", "sanitizer", "scope", "validity")
         assert registry.broken == {"bad": "OSError", "gone": "ModuleNotFoundError", "rude": "ConfigError"}
         assert registry.guards.get("sanitizer").__module__ == "memguard.guards.sanitizer"
     """
