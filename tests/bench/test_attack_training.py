@@ -170,3 +170,33 @@ def test_intervals_are_the_published_ones(count: int, n: int, low: float, high: 
 def test_an_interval_of_nothing_is_refused(count: int, n: int) -> None:
     with pytest.raises(ValueError, match="interval"):
         clopper_pearson(count, n)
+
+
+def test_the_notice_names_every_source_that_is_trained_on() -> None:
+    root = Path(__file__).parents[2]
+    notice = (root / "NOTICE").read_text(encoding="utf-8")
+    names = {
+        "notinject_one": "NotInject",
+        "spc_personas": "Synthetic-Persona-Chat",
+        "spc_utterances": "Synthetic-Persona-Chat",
+        "taskmaster4": "Taskmaster-4",
+        "bipia_email_ctx": "BIPIA (the contexts of its e-mail task)",
+    }
+    shipped, _, measured = notice.partition("Only measured on")
+    assert [name for name in train.TRAINED if names.get(name, name) not in shipped] == []
+    assert "LoCoMo" in measured
+    assert "LoCoMo" not in shipped
+
+
+def test_the_published_rows_are_of_the_released_model() -> None:
+    """Sources that no family of is trained on are judged by the released model and its thresholds."""
+    from memguard.guards import statistical
+
+    path = Path(__file__).parents[2] / "docs" / "results" / "content.json"
+    rows = [ContentRow.model_validate(row) for row in json.loads(path.read_text())["rows"]]
+    scorer = statistical.load()
+    assert {(r.flag, r.quarantine) for r in rows if r.source == "locomo_turns"} == {
+        (None, None),
+        (scorer.flag, scorer.quarantine),
+    }
+    assert len(rows) == 3 * 14

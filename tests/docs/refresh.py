@@ -308,7 +308,15 @@ def decisions() -> str:
     return "\n".join(["| record | what was decided |", "|---|---|", *rows]) + "\n"
 
 
+def content() -> str:
+    """The published run of the content evaluation, as its own program prints it."""
+    from memguard.bench.attack.content import ContentRow, table
+
+    return "\n" + table([ContentRow.model_validate(row) for row in result("content")["rows"]]) + "\n\n"
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "content": content,
     "help": helps,
     "codes": codes,
     "own cases": own_cases,
