@@ -18,7 +18,7 @@ import re
 import sqlite3
 import threading
 import unicodedata
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Final, NamedTuple
@@ -31,6 +31,8 @@ from memguard.sources import Sources
 
 #: Words of a shingle.
 WIDTH: Final = 5
+#: So much of a record counts as all of it, wherever it stands in a longer one.
+_NEARLY: Final = 0.8
 #: Characters of a text that are looked at.
 LONGEST: Final = 20_000
 #: Owners whose agreement is remembered, and statements of each.
@@ -69,11 +71,29 @@ class _Known:
     shingles: tuple[int, ...] = ()
 
 
+@dataclass(slots=True)
+class _Run:
+    places: list[int]
+    row: int = 0
+    longest: int = 0
+
+    def add(self, at: int) -> None:
+        """One more shingle, in the order of the text."""
+        self.row = self.row + 1 if self.places and self.places[-1] == at - 1 else 1
+        self.longest = max(self.longest, self.row)
+        self.places.append(at)
+
+    @property
+    def total(self) -> int:
+        """Shingles in common."""
+        return len(self.places)
+
+
 class _Text(NamedTuple):
-    """What is compared of a text."""
+    """What is compared of a text: a digest of the whole, and its shingles in order."""
 
     whole: bytes
-    shingles: frozenset[int]
+    shingles: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +105,7 @@ class Counts:
     repeated: int = 0
 
 
-_UNREAD: Final = _Text(b"", frozenset())
+_UNREAD: Final = _Text(b"", ())
 
 
 class Recall:
@@ -177,28 +197,35 @@ class Recall:
             known = self._known.get(text.whole)
             if known is not None and known.source != source:
                 found[known.parent.id] = known.parent
-            common = text.shingles & self._holders.keys()
+            common = self._holders.keys() & text.shingles
             if len(common) >= least:
-                hits: Counter[_Known] = Counter()
-                taken = 0
-                for shingle in common:
-                    held = self._holders[shingle]
-                    others = [h for h in (held if isinstance(held, tuple) else (held,)) if h.source != source]
-                    hits.update(others)
-                    taken += bool(others)
-                for holder, count in hits.items():
-                    large = share * min(len(text.shingles), len(holder.shingles))
-                    if count >= least and count >= large:
+                runs = self._runs(text.shingles, common, source)
+                passages = {holder: run for holder, run in runs.items() if run.longest >= least}
+                for holder, run in passages.items():
+                    mine, its = share * len(text.shingles), _NEARLY * len(holder.shingles)
+                    if run.total >= min(mine, its):
                         found.setdefault(holder.parent.id, holder.parent)
                 # Several records, none of which is the large part alone.
-                if not found and taken >= least and taken >= share * len(text.shingles):
-                    found = {holder.parent.id: holder.parent for holder in hits}
+                covered = len({at for run in passages.values() for at in run.places})
+                if not found and covered >= share * len(text.shingles):
+                    found = {holder.parent.id: holder.parent for holder in passages}
             stored = None
             if known is None and not found and (stored := self._stored(text.whole, source)) is not None:
                 found[stored.id] = stored
         lower = [parent for parent in found.values() if (parent.trust or Trust.UNKNOWN) < level]
         least_first = sorted(lower, key=lambda parent: ((parent.trust or Trust.UNKNOWN).rank, parent.id))
         return tuple(least_first[:_PARENTS]), known is not None or stored is not None
+
+    def _runs(self, shingles: tuple[int, ...], common: set[int], source: str) -> dict[_Known, _Run]:
+        """For each record of another source, which of the shingles it holds, and how many of them in a row."""
+        runs: dict[_Known, _Run] = {}
+        for at, shingle in enumerate(shingles):
+            if shingle in common:
+                held = self._holders[shingle]
+                for holder in held if isinstance(held, tuple) else (held,):
+                    if holder.source != source:
+                        runs.setdefault(holder, _Run([])).add(at)
+        return runs
 
     # -- noting ------------------------------------------------------------------------------------
 
@@ -230,9 +257,9 @@ class Recall:
             if deep and not entry.shingles:
                 self._hold(entry, text.shingles)
 
-    def _hold(self, entry: _Known, shingles: frozenset[int]) -> None:
-        entry.shingles, holders = tuple(shingles), self._holders
-        for shingle in shingles:
+    def _hold(self, entry: _Known, shingles: tuple[int, ...]) -> None:
+        entry.shingles, holders = tuple(set(shingles)), self._holders
+        for shingle in entry.shingles:
             held = holders.setdefault(shingle, entry)
             if held is not entry:
                 others = held if isinstance(held, tuple) else (held,)
@@ -277,7 +304,7 @@ class Recall:
             whole = hashlib.blake2b(said, key=self._key, digest_size=16, person=b"whole").digest()
             of_owner = repeat(hash(owner))
             runs = zip(of_owner, words, words[1:], words[2:], words[3:], words[4:])  # noqa: B905 - the shortest ends it
-            made = _Text(whole, frozenset(map(hash, runs)))
+            made = _Text(whole, tuple(map(hash, runs)))
         if len(self._texts) >= _TEXTS:
             self._texts.clear()
         if len(record.content) <= LONGEST:

@@ -145,7 +145,9 @@ class Limits(Part):
     max_decode_depth: int = Field(
         default=3, ge=0, le=10, description="encodings inside each other that are taken off"
     )
-    max_pieces: int = Field(default=32, ge=0, le=10_000, description="encoded pieces of one memory that are read")
+    max_pieces: int = Field(
+        default=32, ge=0, le=10_000, description="encoded pieces of one memory that are read"
+    )
     statistical_chars: int = Field(
         default=4_000, ge=100, le=1_000_000, description="characters of one text that are scored"
     )
@@ -158,13 +160,13 @@ class Recall(Part):
     """[guards.recall]: when a new record counts as text that came out of another one."""
 
     min_words: int = Field(
-        default=8, ge=4, le=1000, description="words of a passage that count as taken over, at least"
+        default=10, ge=4, le=1000, description="words of a passage that count as taken over, at least"
     )
     share: float = Field(
         default=0.5,
         gt=0,
         le=1,
-        description="part of the new record, or of the old one, that must be the same",
+        description="part of the new record that must be taken over (or four fifths of the old one)",
     )
     records: int = Field(
         default=4096, ge=1, le=1_000_000, description="records below user trust that a process remembers"

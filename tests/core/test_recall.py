@@ -102,7 +102,7 @@ def test_pieces_of_several_records_are_derived_from_all_of_them() -> None:
     two = "Orders above forty kilos are sent by the blue carrier, which needs a telephone number and a second address"
     recall.note(record(one, WEB, "one"), Trust.UNTRUSTED)
     recall.note(record(two, TOOL, "two"), Trust.TOOL)
-    mixed = " ".join([*one.split()[:9], *two.split()[:9]])
+    mixed = " ".join([*one.split()[:12], *two.split()[:12]])
     attached = recall.attached(record(mixed, ALICE, "mixed"))
     assert {parent.id for parent in attached.lineage.parents} == {"one", "two"}
     assert judged(recall, record(mixed, ALICE, "mixed")).trust is Trust.UNTRUSTED
@@ -131,9 +131,9 @@ def test_a_phrase_that_everybody_uses_lowers_nobody(text: str) -> None:
 
 def test_a_short_text_is_recalled_as_a_whole_only() -> None:
     recall = made()
-    recall.note(record("free shipping on Friday", WEB, "page"), Trust.UNTRUSTED)
-    assert judged(recall, record("Free shipping, on Friday!", BOT)).trust is Trust.UNTRUSTED
-    assert judged(recall, record("They have free shipping on Friday too", BOT)).trust is Trust.USER
+    recall.note(record("free shipping on every Friday", WEB, "page"), Trust.UNTRUSTED)
+    assert judged(recall, record("Free shipping, on every Friday!", BOT)).trust is Trust.UNTRUSTED
+    assert judged(recall, record("They have free shipping on every Friday too", BOT)).trust is Trust.USER
 
 
 def test_who_repeats_himself_does_not_have_it_from_himself() -> None:
