@@ -294,8 +294,6 @@ def _scorer(config: Config) -> Scorer | None:
         return None
     from memguard.guards import statistical  # its weights are read only where they are used
 
-    if not statistical.DIGEST:
-        return None
     scorer = statistical.load(config.guards.limits.statistical_chars)
     own = options.calibration
     return scorer if own is None else replace(scorer, flag=own.flag, quarantine=own.quarantine)
