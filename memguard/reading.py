@@ -89,8 +89,8 @@ class Reading:
         modes = settings.modes()
         lowering = modes.get("provenance", "off") not in ("off", "observe")
         levels = Provenance.from_config(config)
-        self._policy: Callable[[Source], Trust | None] = lru_cache(maxsize=4096)(
-            levels.trust_of if lowering else lambda _: None
+        self._held: Callable[[Source, Trust], Trust] = lru_cache(maxsize=4096)(
+            levels.held if lowering else lambda _, trust: trust
         )
         # Most records say nothing but their label, and most guards of a read look at nothing else.
         blind = all(getattr(seat.guard, "by_label", False) for seat in chain.seats)
@@ -138,7 +138,7 @@ class Reading:
         label = label or Label()
         trust = label.trust
         if label.source.kind != "summary" and not label.granted:
-            trust = min(trust, self._policy(label.source) or trust)
+            trust = self._held(label.source, trust)
         record = Record(content, store, key, label.source, label.lineage, trust=trust)
         if label.granted:
             record = replace(record, data={"granted": True})

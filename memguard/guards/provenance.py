@@ -94,10 +94,14 @@ class Provenance:
         # What an operator said of this one record outlives what is said of its source.
         if record.source.kind == "summary" or record.data.get("granted") is True:
             return Decision(guard=self.name, trust=stored)
-        level = self.trust_of(record.source)
-        if stored > level and self._agreement.may_have_lifted(record.source, level, stored):
-            level = stored
-        return Decision(guard=self.name, trust=min(stored, level))
+        return Decision(guard=self.name, trust=self.held(record.source, stored))
+
+    def held(self, source: Source, stored: Trust) -> Trust:
+        """A stored level, held down to what its source is worth today; one that others confirmed may be above that."""
+        level = self.trust_of(source)
+        if stored > level and self._agreement.may_have_lifted(source, level, stored):
+            return stored
+        return min(stored, level)
 
     def _attested(
         self, record: Record, entry: Attested, ctx: GuardContext
