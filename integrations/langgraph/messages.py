@@ -25,7 +25,7 @@ from memguard.events import WriteDecided
 from memguard.integrations.langgraph.scoping import Binding, subject
 from memguard.labelbook import digest_of
 from memguard.labels import Label
-from memguard.record import MAX_ID, Lineage, Provenance, Record, Source, text_of
+from memguard.record import MAX_ID, Lineage, Provenance, Record, Source, Trust, text_of
 
 _KINDS = {"human": "user", "ai": "assistant", "system": "system"}
 #: Contexts whose last list of messages is kept, and messages whose decision is.
@@ -159,15 +159,15 @@ class MessageScreen:
             )
         label = Label.of(provenance, decision)
         if declared is not None and own.kind == "assistant":
-            level = self._decide(
-                Record("", self._store, ident, declared.source, declared.lineage), thread
-            )[0].trust
+            level = self._decide(Record("", self._store, ident, declared.source, declared.lineage), thread)[
+                0
+            ].trust
             if level is not None and level < label.trust:
                 return Label(own, level, label.decision, provenance.lineage), False
         ordinary = (
             decision.disposition is Disposition.ALLOW and provenance.source == own and not provenance.lineage
         )
-        if not ordinary:
+        if not ordinary or label.trust < Trust.USER:  # an answer that repeats a tool's message came out of it
             self._mg.recall.note(record, label.trust)
         return label, ordinary
 
