@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from memguard.anchorlog import AnchorLog
 from memguard.anchors.locks import lock_of
-from memguard.errors import IntegrityError, RollbackError, TamperedError
+from memguard.errors import IntegrityError, RollbackError, TamperedError, UnknownKeyError
 from memguard.integrity.canonical import frame
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Note
@@ -101,6 +101,7 @@ class Tables:
         self._path, self._keys, self._log, self._clock = path, keys, log, clock
         self._mutex = threading.RLock()
         self._conn = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        self._conn.text_factory = _text
         self._conn.execute("PRAGMA journal_mode=WAL")
         self._conn.execute("PRAGMA synchronous=FULL")  # what is withheld is nowhere else
         self._conn.execute("PRAGMA secure_delete=ON")  # purged is overwritten, not only let go
@@ -126,10 +127,11 @@ class Tables:
         """
         with self._mutex:
             try:
-                self._sound()
+                with _readable():
+                    self._sound()
             except IntegrityError:
                 # A writer may be between its commit and its head: look again with writers kept out.
-                with self._locked():
+                with self._locked(), _readable():
                     self._sound()
             yield
 
@@ -142,8 +144,9 @@ class Tables:
                 anchor knows: what a write costs then does not grow with what was withheld before.
         """
         with self._mutex, self._locked():
-            if whole or self.epoch == 0 or not self._follow():
-                self._sound()
+            with _readable():
+                if whole or self.epoch == 0 or not self._follow():
+                    self._sound()
             yield
 
     @contextmanager
@@ -245,7 +248,8 @@ class Tables:
         return entry
 
     def _holds(self, kind: str, row: Sequence[Any], kid: Any, tag: Any) -> bool:
-        return isinstance(kid, str) and hmac.compare_digest(self._tag(kind, row, kid), str(tag))
+        made = self._tag(kind, row, kid) if isinstance(kid, str) else ""
+        return bool(made) and hmac.compare_digest(made.encode(), str(tag).encode("utf-8", "surrogatepass"))
 
     def _tag(self, kind: str, row: Sequence[Any], kid: str) -> str:
         parts = (str(part).encode("utf-8", "surrogatepass") for part in row)
@@ -257,7 +261,12 @@ class Tables:
     @property
     def next(self) -> int:
         """The number that the next entry gets."""
-        return max(self.entries, default=0) + 1
+        numbers = [*self.entries, *(act.entry for act in self.acts)]
+        if any(act.verb == "lost" for act in self.acts):
+            numbers.append(
+                len(self.acts)
+            )  # each entry had an act: no number of one that was lost comes again
+        return max(numbers, default=0) + 1
 
     def keep(self, row: Row, sealed: bytes, by: str) -> None:
         """Add an entry and the act that kept it. Only inside :meth:`writing`."""
@@ -302,6 +311,7 @@ class Tables:
                 )
                 made.append(act)
                 tags.append(last)
+            self._landed(made, tags, new)
         except BaseException:
             self._conn.execute("ROLLBACK")
             raise
@@ -314,6 +324,20 @@ class Tables:
         self._followed = (self._version(), len(self.acts))
         if whole:
             self._checked = self._followed
+
+    def _landed(self, acts: Sequence[Act], tags: Sequence[str], new: dict[int, Row]) -> None:
+        """That the tables hold what was just written: a trigger in the database could have kept it out."""
+        rows = self._conn.execute(f"{_ACTS_FROM} ORDER BY seq", (acts[0].seq,)).fetchall()
+        held = [(tuple(row[:-2]), row[-1]) for row in rows] == [
+            (tuple(act), tag) for act, tag in zip(acts, tags, strict=True)
+        ]
+        for act in acts:
+            found = self._conn.execute(f"{_ENTRIES} WHERE seq = ?", (act.entry,)).fetchone()
+            row = new.get(act.entry, self.entries.get(act.entry))
+            held = held and found is not None and tuple(found[:-3]) == row
+            held = held and (act.verb not in _EMPTYING or not found[-1])
+        if not held:
+            raise _changed("what was just written to the quarantine")
 
     def _head(self, count: int, last: str, operation: str = "quarantine") -> None:
         before, _ = self._count()
@@ -336,7 +360,8 @@ class Tables:
         with self._mutex:
             _, _, wrong = self._good()
             try:
-                self._sound()
+                with _readable():
+                    self._sound()
             except IntegrityError:
                 return max(1, wrong)
             return 0
@@ -365,16 +390,22 @@ class Tables:
         count, _ = self._count()
         rows = self._conn.execute(f"{_ENTRIES} ORDER BY seq").fetchall()
         lines = self._conn.execute(f"{_ACTS_FROM} ORDER BY seq", (0,)).fetchall()
-        acts = [Act(*line[:-2]) for line in lines if self._holds("act", Act(*line[:-2]), line[-2], line[-1])]
+        acts = [Act(*line[:-2]) for line in lines if self._proves("act", Act(*line[:-2]), *line[-2:])]
         bound = {act.entry: act.bound for act in acts if act.verb == "keep"}
         entries = {
             row[0]: Row(*row[:-3])
             for row in rows
-            if bound.get(row[0]) == row[-2] and self._holds("entry", Row(*row[:-3]), row[-3], row[-2])
+            if bound.get(row[0]) == row[-2] and self._proves("entry", Row(*row[:-3]), row[-3], row[-2])
         }
         kept = [act for act in acts if act.entry in entries or not act.entry]
         wrong = max(count, len(lines)) - len(acts) + len(rows) - len(entries)
         return entries, kept, wrong
+
+    def _proves(self, kind: str, row: Sequence[Any], kid: Any, tag: Any) -> bool:
+        try:
+            return self._holds(kind, row, kid, tag)
+        except UnknownKeyError:
+            return False
 
     def _rebuild(self, entries: dict[int, Row], acts: Sequence[Act], operation: str) -> None:
         """Write both tables anew under the current key. What has no content any more and is not purged, is."""
@@ -423,6 +454,20 @@ class Tables:
         """Release the database. Idempotent."""
         with self._mutex:
             self._conn.close()
+
+
+def _text(raw: bytes) -> str:
+    """Text of a column; what is no UTF-8 was not written here, and its tag will say so."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Errors of a database that cannot be read become errors of the quarantine."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _changed(f"tables that cannot be read ({type(error).__name__})") from None
 
 
 def _lost(missing: int) -> RollbackError:

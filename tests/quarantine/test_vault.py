@@ -174,6 +174,62 @@ def test_an_edit_of_the_tables_is_found(place: Place, edit: str, running: bool) 
         assert SECRET not in str(caught.value)
 
 
+ODD = {
+    "bytes for a tag": "UPDATE quarantine SET tag = x'00ff'",
+    "letters for a tag": "UPDATE quarantine_log SET tag = 'é'",
+    "no text": "UPDATE quarantine SET source = CAST(x'ff' AS TEXT)",
+    "a table gone": "DROP TABLE quarantine_log",
+    "another table": "ALTER TABLE quarantine RENAME COLUMN source TO origin",
+}
+
+
+@pytest.mark.parametrize("edit", ODD.values(), ids=ODD.keys())
+def test_what_no_writer_of_ours_writes_is_an_error_of_the_vault(place: Place, edit: str) -> None:
+    mg = place.guard()
+    keep(mg)
+    place.sql(edit)
+    with pytest.raises(IntegrityError) as caught:
+        mg.quarantine.list()
+    assert caught.value.code == "MG346"
+
+
+def test_a_key_that_nobody_holds_is_written_off_with_the_rest(place: Place) -> None:
+    mg = place.guard()
+    keep(mg, key="a")
+    keep(mg, key="b")
+    place.sql("UPDATE quarantine_log SET kid = 'nobody' WHERE seq = 2")
+    with pytest.raises(UnknownKeyError):
+        mg.quarantine.list()
+    assert mg.quarantine.vault.tables.write_off("gone") == 2
+    assert [e.id for e in mg.quarantine.list()] == ["q-0001"]
+    assert keep(mg, key="c") == "q-0003"  # an id is never given again
+
+
+@pytest.mark.parametrize("table", ["quarantine", "quarantine_log"])
+def test_a_trigger_that_swallows_rows_makes_the_write_an_error(place: Place, table: str) -> None:
+    mg = place.guard()
+    keep(mg, key="a")
+    place.sql(f"CREATE TRIGGER swallow BEFORE INSERT ON {table} BEGIN SELECT raise(ignore); END")
+    with pytest.raises(IntegrityError):
+        keep(mg, key="b")
+    place.sql("DROP TRIGGER swallow")
+    assert [e.id for e in mg.quarantine.list()] == ["q-0001"]
+    assert keep(mg, key="b") == "q-0002"
+
+
+def test_purged_bytes_are_gone_from_the_file(place: Place) -> None:
+    mg = place.guard()
+    keep(mg, key="a", text="x" * 20_000)
+    sealed = mg.quarantine.vault.tables.sealed(1)
+    assert sealed is not None
+    place.sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    part = sealed[100:164]
+    assert any(part in data for _, data in place.files())
+    mg.quarantine.drop("q-0001", purge=True)
+    mg.close()
+    assert not any(part in data for _, data in place.files())
+
+
 def test_sealed_bytes_that_were_exchanged_do_not_open_as_another_record(place: Place) -> None:
     mg = place.guard()
     keep(mg, key="a", text="one")
