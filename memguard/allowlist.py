@@ -17,6 +17,8 @@ import hmac
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -27,7 +29,7 @@ from memguard.errors import ConfigError, RollbackError, TamperedError, UnknownKe
 from memguard.guards.normal import normalise
 from memguard.integrity.canonical import frame
 from memguard.integrity.head import Head
-from memguard.integrity.logview import HeadRecord
+from memguard.integrity.logview import HeadRecord, Note
 from memguard.ports import KeyRing
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS allowed (
@@ -134,9 +136,8 @@ class AllowList:
         copy = normalise(content)
         if not copy:
             _unusable("a blank text cannot be allowed", "Give the text as it would be stored.")
-        for name, text, longest in (("reason", reason, MAX_REASON), ("author", author, MAX_AUTHOR)):
-            if not text.strip() or len(text) > longest or not text.isprintable():
-                _unusable(f"the {name} cannot be used", f"One line of 1 to {longest} characters.")
+        _line("reason", reason, MAX_REASON)
+        _line("author", author, MAX_AUTHOR)
         now = time.time()
         if expires is not None and not now < expires < 1e11:
             _unusable("the entry would have expired already", "Give a day in the future.")
@@ -150,9 +151,11 @@ class AllowList:
         """End the entry whose mark begins with ``ident`` (at least 8 hex digits).
 
         Raises:
-            ConfigError: MG254, no entry or more than one begins so.
+            ConfigError: MG254, no entry or more than one begins so, or reason or author cannot be used.
             IntegrityError: MG255, the table was edited; or the anchor failed.
         """
+        _line("reason", reason, MAX_REASON)
+        _line("author", author, MAX_AUTHOR)
         with self._mutex:
             self._sound()
             found = [entry for mark, entry in self._entries.items() if mark.startswith(ident)]
@@ -163,6 +166,25 @@ class AllowList:
             entry = found[0]
             self._append("remove", Entry(entry.mark, entry.key, reason, author, time.time()))
             return entry
+
+    def discard(self, *, reason: str, author: str) -> int:
+        """Give up every entry, also where the table was edited; a signed note in the anchor's log says so.
+
+        Returns:
+            How many rows were removed.
+        """
+        _line("reason", reason, MAX_REASON)
+        _line("author", author, MAX_AUTHOR)
+        with self._mutex, self._locked():
+            self._log.refresh()
+            known, _ = self._head()
+            rows = self._conn.execute("DELETE FROM allowed").rowcount
+            before = known.generation if known else 0
+            details = {"reason": reason, "by": author, "records": rows, "time": time.time()}
+            head = Head(PLACE[1], generation=before + 1, chain=_digest([]))
+            record = HeadRecord(PLACE[0], "discard", time.time(), self._keys.current, head, None)
+            self._log.write([Note(PLACE[0], "discard", details), record], sync=True, expect=[(PLACE, before)])
+            return rows
 
     def rekey(self) -> None:
         """After a rotation: tags and head under the current key. Marks keep theirs, since the texts are not here;
@@ -180,11 +202,7 @@ class AllowList:
 
     def _append(self, verb: str | None, entry: Entry | None) -> None:
         """Add a row and have the anchor count it, durably; without a row, tag all rows anew."""
-        folder = self._path.parent / "locks"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        lock = lock_of(str(folder / "@allow.lock"), create=True)
-        lock.acquire(self)
-        try:
+        with self._locked():
             self._sound()
             if (
                 verb == "add"
@@ -219,6 +237,16 @@ class AllowList:
             head = Head(PLACE[1], generation=before + 1, cells=len(rows), chain=_digest(rows))
             record = HeadRecord(PLACE[0], verb or "rekey", time.time(), kid, head, None)
             self._log.write([record], sync=True, expect=[(PLACE, before)])
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The lock of all writers of the table, in any process."""
+        folder = self._path.parent / "locks"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        lock = lock_of(str(folder / "@allow.lock"), create=True)
+        lock.acquire(self)
+        try:
+            yield
         finally:
             lock.release()
 
@@ -271,6 +299,11 @@ def _digest(rows: list[tuple[Any, ...]]) -> bytes:
     return hashlib.sha256("".join(str(row[9]) for row in rows).encode()).digest()
 
 
+def _line(name: str, text: str, longest: int) -> None:
+    if not text.strip() or len(text) > longest or not text.isprintable():
+        _unusable(f"the {name} cannot be used", f"One line of 1 to {longest} characters.")
+
+
 def _unusable(what: str, do: str) -> NoReturn:
     raise ConfigError(what, code="MG254", do=do)
 
@@ -283,5 +316,5 @@ def _edited(kind: type[TamperedError] | type[RollbackError], number: int) -> Tam
         record=f"allowed in state.db ({number})",
         code="MG255",
         why="Its rows do not match their tags or the head.",
-        do="Restore state.db from a backup; until then nothing counts as allowed.",
+        do="Restore state.db, or memguard allow remove --all --reason TEXT; until then nothing counts as allowed.",
     )

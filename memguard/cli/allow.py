@@ -69,17 +69,24 @@ def add(
 
 
 @allow.command("remove")
-@click.argument("id")
+@click.argument("id", required=False)
+@click.option("--all", "every", is_flag=True, help="Every entry, also of a list that was edited.")
 @_REASON
 @_BY
 @with_session
 @reporting
-def remove(session: Session, id: str, reason: str, by: str | None) -> Report:
+def remove(session: Session, id: str | None, every: bool, reason: str, by: str | None) -> Report:
     """Allow a text no longer.
 
-    ID is what "allow list" prints. The removal stands in the table with its reason and author.
+    ID is what "allow list" prints. The removal stands in the table with its reason and author; with --all the table is
+    emptied, and a signed note in the anchor's log says so.
     """
+    if every == (id is not None):
+        raise click.UsageError("give an ID, or --all")
     with _opened(session) as allowed:
+        if id is None:
+            rows = allowed.discard(reason=reason, author=_author(by))
+            return Report("allow remove", facts={"removed": True, "rows": rows})
         entry = allowed.remove(id, reason=reason, author=_author(by))
     return Report("allow remove", facts={"id": entry.id, "removed": True})
 

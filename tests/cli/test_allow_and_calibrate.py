@@ -71,6 +71,10 @@ def test_an_edited_allow_list_is_a_finding_of_one_line(home: Path, run: Callable
     assert broken.exit_code != 0
     assert "MG255" in broken.stderr
     assert len(broken.stderr.strip().splitlines()) == 1
+    assert run("allow", "remove", "--reason", "r").exit_code == 2
+    given_up = run("allow", "remove", "--all", "--reason", "edited")
+    assert given_up.exit_code == 0, given_up.stderr
+    assert "no text is allowed" in run("allow", "list").stdout
 
 
 def memories(path: Path, texts: list[str]) -> Path:

@@ -272,3 +272,19 @@ def test_an_id_must_name_one_entry(place: Place, ident: str) -> None:
     with pytest.raises(ConfigError, match="MG254"):
         allowed.remove(ident if ident != "abc" else entry.mark[:7], reason="r", author="a")
     assert allowed.allowed(TEXT) == entry
+
+
+def test_an_edited_list_can_be_given_up_and_begun_again(place: Place) -> None:
+    allowed = place.open()
+    allowed.add(TEXT, reason="weekly", author="ann")
+    copy = place.copy()
+    place.sql("UPDATE allowed SET reason = 'x'")
+    refused(place, TamperedError)
+    assert place.open().discard(reason="edited by somebody", author="bob") == 1
+    fresh = place.open()
+    assert fresh.allowed(TEXT) is None
+    assert fresh.entries() == ()
+    entry = fresh.add("call me Sam", reason="name", author="ann")
+    assert place.open().allowed("Call me Sam") == entry
+    place.put_back(copy)
+    refused(place, RollbackError)
