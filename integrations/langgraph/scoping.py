@@ -27,7 +27,8 @@ from memguard.engine import MemGuard
 from memguard.errors import RefusedError, ScopeError
 from memguard.events import ReadDecided, WriteDecided
 from memguard.integrations.langgraph.store_items import FILTER_KEY, OPERATORS, matches
-from memguard.record import Record, Scope
+from memguard.labels import label_of
+from memguard.record import Record, Scope, Trust, text_of
 from memguard.scopes import ScopeMap, foreign
 
 Stage = Literal["read", "write"]
@@ -81,6 +82,15 @@ class Binding:
         kind = ReadDecided if stage == "read" else WriteDecided
         self._mg.events.emit(kind(self.map.store, "", decision))
         return enforced
+
+    def served(self, items: Iterable[Any], scope: Scope) -> None:
+        """Have it remembered, as the owner's, what was served below user trust: it may be written again."""
+        for item in items:
+            label = label_of(item)
+            if label is not None and label.trust < Trust.USER:
+                text = text_of(item.value, max_items=self._mg.config.guards.limits.max_nodes)
+                record = Record(text, self.map.store, item.key, label.source, label.lineage, scope)
+                self._mg.recall.note(record, label.trust)
 
     def check_filter(self, filter: Mapping[str, Any] | None) -> None:
         """Refuse keys and operators that are not known to mean what they say.
@@ -227,10 +237,12 @@ class ScopedStore:
         holds, bound = self._bound.map.holds, self._bound
         if isinstance(op, GetOp):
             if result is None or holds(scope, result.namespace):
+                bound.served([result] if result is not None else [], scope)
                 return result
             return None if bound.hidden("read", "a store returned another owner's item") else result
         if isinstance(op, SearchOp):
             own = [item for item in result if holds(scope, item.namespace)]
+            bound.served(own, scope)
             if len(own) < len(result) and not bound.hidden("read", "a store returned other owners' items"):
                 return result
             return own

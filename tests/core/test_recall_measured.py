@@ -91,7 +91,7 @@ def test_laundered_text_of_every_corpus_is_told(how: str) -> None:
     _needs(DATA / "corpora" / "manifest.json")
     for source, texts in attacks():
         found, count = told(texts, HOW[how])
-        assert count > 15, source
+        assert count >= 5, source
         assert found == count, (source, found, count)
 
 

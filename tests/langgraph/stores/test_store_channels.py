@@ -260,3 +260,38 @@ def test_third_channel_ends_where_the_registration_ends(attested: Any) -> None:
     uris = {"anchor": f"file:{attested.anchor}", "keys": f"file:{attested.root / 'key.json'}"}
     with MemGuard.open(attested.home, config=lowered, **uris) as mg:
         assert mg.screening.read(record).decision.trust == Trust.UNTRUSTED
+
+
+# -- agreement -------------------------------------------------------------------------------------------
+
+
+def test_sources_that_sign_and_do_not_hang_together_lift_a_record_for_good(new_scene: Any) -> None:
+    """A second key of the same site, and the same source again, do not; what was lifted stays so after a restart."""
+    keys = {
+        name: nacl.signing.SigningKey(bytes([number]) * 32) for number, name in enumerate(("a", "b", "c"), 7)
+    }
+    names = {"a": "tool:erp", "b": "tool:https://docs.example/1", "c": "tool:https://www.docs.example/2"}
+    config = {
+        "attested": {
+            names[n]: {"public_key": bytes(key.verify_key).hex(), "level": "tool"} for n, key in keys.items()
+        }
+    }
+    scene = new_scene(config)
+    store = scene.store()
+
+    def put(name: str, key: str, at: float) -> str:
+        token = signed(BENIGN, keys[name], source=names[name], place=(*ALICE, key), at=time.time() + at)
+        with source(names[name], signature=token):
+            store.put(ALICE, key, BENIGN)
+        return str(scene.mg.label(store.get(ALICE, key)).trust)
+
+    assert put("b", "one", 0) == "tool"
+    assert put("b", "two", 1) == "tool", "the same source again"
+    assert put("c", "three", 2) == "tool", "another key of the same site"
+    assert put("a", "four", 3) == "user"
+    scene.close()
+    store = scene.store()
+    trusts = {item.key: str(scene.mg.label(item).trust) for item in store.search(ALICE)}
+    assert trusts == {"one": "tool", "two": "tool", "three": "tool", "four": "user"}
+    with principal(user="alice", purpose="act"):
+        assert [item.key for item in store.search(ALICE)] == ["four"]

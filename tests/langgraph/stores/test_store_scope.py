@@ -11,7 +11,7 @@ import pytest
 from langgraph.store.base import GetOp, ListNamespacesOp, MatchCondition, PutOp, SearchItem, SearchOp
 from langgraph.store.memory import InMemoryStore
 
-from memguard import ConfigError, RejectedError, ScopeError, principal
+from memguard import ConfigError, RejectedError, ScopeError, principal, source
 from memguard.events import ReadDecided, WriteDecided
 
 BOTH = {"tenant": "namespace.0", "user": "namespace.1"}
@@ -195,6 +195,30 @@ def test_a_namespace_that_names_no_one_is_refused(mapped: Any, namespace: Any) -
             with pytest.raises(ScopeError) as caught:
                 mapped.guarded.batch([op])
             assert caught.value.code == "MG221"
+
+
+# -- recalled text, by owner (V26) -----------------------------------------------------------------------------
+
+
+PAGE = "The warranty of the Nordwind boiler ended in May, and a visit of the service costs ninety euros now."
+
+
+@pytest.mark.parametrize("served", ["search", "get"])
+def test_what_an_owner_was_served_does_not_rise_when_it_is_written_again(new_scene: Any, served: str) -> None:
+    scene = new_scene(MAPPED)
+    store = scene.store()
+    with as_("alice"), source("web:https://evil.example"):
+        store.put(ALICE, "page", {"text": PAGE})
+    scene.close()
+    store = scene.store()
+    with as_("alice"):
+        assert store.search(()) if served == "search" else store.get(ALICE, "page")
+    trusts = {}
+    for user in ("alice", "bob"):
+        with as_(user), source("assistant"):
+            store.put(("acme", user), "note", {"text": f"Noted on Monday. {PAGE}"})
+            trusts[user] = str(scene.mg.label(store.get(("acme", user), "note")).trust)
+    assert trusts == {"alice": "untrusted", "bob": "user"}, "bob has it from elsewhere"
 
 
 # -- filters (V09) -----------------------------------------------------------------------------------------
