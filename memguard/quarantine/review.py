@@ -16,7 +16,7 @@ from typing import Any
 import nacl.exceptions
 from nacl.public import PrivateKey, PublicKey, SealedBox
 
-from memguard.config import Config
+from memguard.config import Config, user_file
 from memguard.errors import ConfigError, TamperedError, UnknownKeyError
 from memguard.keys import open_keys
 from memguard.ports import KeyRing
@@ -47,12 +47,14 @@ def default_uri(keys: str, home: Path) -> str:
 
     Args:
         keys: URI of the agent's key ring; a ring in memory has a review key in memory.
-        home: the guard's home, used where the keys are no file.
+        home: the guard's home: a key that lies in it is no place to be beside.
     """
     scheme, _, rest = keys.partition(":")
     if scheme == "memory":
         return f"memory:review-{os.urandom(6).hex()}"
-    beside = Path(rest).expanduser().absolute().parent if scheme == "file" else home.parent
+    beside = Path(rest).expanduser().absolute().parent if scheme == "file" else user_file().parent
+    if beside.is_relative_to(home):
+        beside = user_file().parent
     return f"file:{beside / FOLDER / FILE}"
 
 

@@ -25,6 +25,7 @@ from memguard import (
 )
 from memguard.keys.file import FileKeyRing
 from memguard.quarantine.entry import Kept, is_exact
+from memguard.quarantine.review import default_uri
 from memguard.record import Trust
 
 
@@ -101,6 +102,16 @@ def test_the_review_key_is_not_the_agents_key(tmp_path: Path) -> None:
         )
     assert caught.value.code == "MG340"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_the_private_half_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    home = tmp_path / "home"
+    user = f"file:{tmp_path}/config/memguard/review/review.json"
+    assert default_uri(f"file:{tmp_path}/agent/key.json", home) == f"file:{tmp_path}/agent/review/review.json"
+    assert default_uri("env:SOME_KEY", home) == user  # never in the project's folder, which may be published
+    assert default_uri(f"file:{home}/key.json", home) == user
+    assert default_uri("memory:a", home).startswith("memory:")
 
 
 def test_without_any_review_key_a_withheld_write_is_an_error(make: Any) -> None:
