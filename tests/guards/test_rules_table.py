@@ -88,11 +88,11 @@ def test_the_index_of_words_hides_no_match() -> None:
 
 
 def inside_only(copy: str, numbers: set[int]) -> set[str]:
-    starts = {word[:3] for word in re.findall(r"\w+", copy)}
+    starts = {word[:n] for word in re.findall(r"\w+", copy) for n in (3, 4)}
     return {
         ALL[n].code
         for n in numbers
-        if not any(w in copy and (m := re.match(r"\w+", w)) and m.group()[:3] in starts for w in ALL[n].words)
+        if not any(w in copy and (m := re.match(r"\w+", w)) and m.group()[:4] in starts for w in ALL[n].words)
     }
 
 

@@ -2,7 +2,7 @@
 
 Few rules have anything to say about a text, so most are ruled out by their words, without looking for each:
 words that start with a letter of the Latin, Greek, Cyrillic, Arabic or Devanagari script are found by the first
-three letters of the words of the text; others (signs, scripts without blanks) are looked for one by one, and only
+letters of the words of the text; others (signs, scripts without blanks) are looked for one by one, and only
 where the text has such characters at all.
 """
 
@@ -16,7 +16,9 @@ from memguard.guards.rules.context import excused
 from memguard.guards.rules.rule import Rule
 
 _WORD = re.compile(r"\w+")
-_KEY = 3
+#: Letters of the first word of a literal that the index knows it by; a shorter one is known by all its letters, and
+#: found where a word of the text starts with them.
+_LONG, _SHORT = 4, 3
 #: Scripts that are written without blanks, or whose words carry endings in front: kana, Han, Hangul, Arabic.
 _UNSPACED = re.compile("[\u0600-\u06ff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff]")
 
@@ -38,8 +40,7 @@ class Table:
                 elif first is None:
                     self._signs.append((word, number))
                 else:
-                    # "ap" of "ap " is all of a word; "app" is how one starts.
-                    index[first.group()[:_KEY]].append((word, number))
+                    index[first.group()[:_LONG]].append((word, number))
         self._index = dict(index)
 
     def matches(
@@ -65,7 +66,9 @@ class Table:
 
     def _candidates(self, copy: str) -> list[int]:
         """The rules of which a word occurs, in the order of the table."""
-        starts = {word[:_KEY] for word in set(_WORD.findall(copy))}
+        words = set(_WORD.findall(copy))
+        starts = {word[:_LONG] for word in words}
+        starts.update([word[:_SHORT] for word in words])
         found = set(self._always)
         for start in starts & self._index.keys():
             for word, number in self._index[start]:
