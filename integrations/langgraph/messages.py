@@ -19,12 +19,14 @@ from langchain_core.messages import BaseMessage
 
 from memguard.context import current_source
 from memguard.decision import Decision, Disposition
-from memguard.engine import MemGuard
+from memguard.effects import Acquire, Operation, Twin
+from memguard.engine import MemGuard, ThreadLock
 from memguard.errors import RejectedError
 from memguard.events import WriteDecided
 from memguard.integrations.langgraph.scoping import Binding, subject
 from memguard.labelbook import digest_of
 from memguard.labels import Label
+from memguard.pipeline import Outcome
 from memguard.record import MAX_ID, Lineage, Provenance, Record, Source, Trust, text_of
 
 _KINDS = {"human": "user", "ai": "assistant", "system": "system"}
@@ -55,7 +57,8 @@ class MessageScreen:
     def __init__(self, mg: MemGuard, store: str, bound: Binding | None = None) -> None:
         self._mg, self._store, self._bound = mg, store, bound
         self._mutex = threading.Lock()
-        self._decided: OrderedDict[tuple[object, ...], tuple[Decision, Lineage]] = OrderedDict()
+        self._decided: OrderedDict[object, tuple[Decision, Lineage]] = OrderedDict()
+        self._asking = ThreadLock()
         self._last: OrderedDict[str, dict[str, tuple[list[Any], bytes]]] = OrderedDict()
 
     def known(self, context: str, checkpoint: Mapping[str, Any]) -> dict[str, Known | None]:
@@ -83,7 +86,7 @@ class MessageScreen:
         checkpoint: Mapping[str, Any],
         known: Mapping[str, Known | None],
         mark: Mapping[str, Any],
-    ) -> dict[str, Any] | None:
+    ) -> Operation[dict[str, Any] | None]:
         """Screen what is new.
 
         Args:
@@ -109,7 +112,7 @@ class MessageScreen:
                 digest = extend(digest, message)
                 if id(message) in held:
                     continue
-                label, ordinary = self._screen(message, thread)
+                label, ordinary = yield from self._screen(message, thread)
                 if not ordinary:
                     ident = str(getattr(message, "id", "") or "")
                     labels[ident] = label.as_dict()
@@ -130,7 +133,7 @@ class MessageScreen:
             label_value["messages"] = labels
         return label_value or None
 
-    def _screen(self, message: Any, thread: str) -> tuple[Label, bool]:
+    def _screen(self, message: Any, thread: str) -> Operation[tuple[Label, bool]]:
         """The label of one message, and whether it is just what its kind says."""
         kind = getattr(message, "type", "")
         own = Source(_KINDS.get(kind, "unknown"))
@@ -148,7 +151,7 @@ class MessageScreen:
         record = Record(text, self._store, ident, provenance.source, provenance.lineage)
         owner = None if self._bound is None else self._bound.map.scope_of_thread(thread)
         record = subject(record, (thread, ident), getattr(message, "content", message), owner)
-        decision, lineage = self._decide(record, thread)
+        decision, lineage = yield from self._decide(record, thread)
         provenance = replace(provenance, lineage=lineage)  # with what its text came out of
         if decision.disposition is Disposition.REJECT:
             raise RejectedError(
@@ -159,9 +162,8 @@ class MessageScreen:
             )
         label = Label.of(provenance, decision)
         if declared is not None and own.kind == "assistant":
-            level = self._decide(Record("", self._store, ident, declared.source, declared.lineage), thread)[
-                0
-            ].trust
+            declarer = Record("", self._store, ident, declared.source, declared.lineage)
+            level = (yield from self._decide(declarer, thread))[0].trust
             if level is not None and level < label.trust:
                 return Label(own, level, label.decision, provenance.lineage), False
         ordinary = (
@@ -171,34 +173,50 @@ class MessageScreen:
             self._mg.recall.note(record, label.trust)
         return label, ordinary
 
-    def _decide(self, record: Record, thread: str) -> tuple[Decision, Lineage]:
-        """What the chain says, and what the text came out of; asked once for what is about to pass several times: a message is input or a
-        task's write first, and part of the state a moment later."""
+    def _decide(self, record: Record, thread: str) -> Operation[tuple[Decision, Lineage]]:
+        """What the chain says, and what the text came out of.
+
+        Asked once for what is about to pass several times: a message is input or a task's write first, and
+        part of the state a moment later, and a signature is good once.
+        """
         key: tuple[object, ...] = (thread, digest_of(record.content), str(record.source), record.lineage)
         if record.source.signature is not None:  # good for this message only
             key = (*key, record.key, record.source.signature)
-        with self._mutex:  # LangGraph puts states and writes from several threads
-            known = self._decided.pop(key, None)
-            if known is None:
-                outcome = self._mg.screening.write(record)
-                decision = outcome.decision.for_state()
-                known = decision, outcome.record.lineage
-                if decision.disposition is not Disposition.ALLOW:
-                    where = f"message {record.key} of thread {thread!r}"
-                    self._mg.events.emit(WriteDecided(self._store, where, decision))
-            self._decided[key] = known
+        if (known := self._known(key)) is not None:
+            return known
+        screening = self._mg.screening
+        yield Acquire(self._asking, key)  # LangGraph puts states and writes from several threads and tasks
+        try:
+            if (known := self._known(key)) is not None:
+                return known
+            outcome: Outcome = yield Twin(screening.write, screening.awrite, record)
+            decision = outcome.decision.for_state()
+            if decision.disposition is not Disposition.ALLOW:
+                where = f"message {record.key} of thread {thread!r}"
+                self._mg.events.emit(WriteDecided(self._store, where, decision))
+            known = self._decided[key] = decision, outcome.record.lineage
+            return known
+        finally:
+            self._asking.release()
+
+    def _known(self, key: object) -> tuple[Decision, Lineage] | None:
+        """A decision that was made; the ones that were used longest ago are forgotten."""
+        with self._mutex:
+            known = self._decided.get(key)
+            if known is not None:
+                self._decided.move_to_end(key)
             while len(self._decided) > DECIDED:
                 self._decided.popitem(last=False)
         return known
 
-    def admit(self, thread: str, value: Any) -> None:
+    def admit(self, thread: str, value: Any) -> Operation[None]:
         """Screen the messages of an input or of a task's write, before anything of it is stored.
 
         Raises:
             RejectedError: a guard rejects one.
         """
         for message in _messages(value):
-            self._screen(message, thread)
+            yield from self._screen(message, thread)
 
 
 class _Said:

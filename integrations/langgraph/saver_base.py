@@ -25,11 +25,11 @@ class Screen(Protocol):
         """How far each channel of messages is known."""
         ...
 
-    def __call__(self, context: str, thread: str, checkpoint: Any, known: Any, mark: Any) -> Any:
+    def __call__(self, context: str, thread: str, checkpoint: Any, known: Any, mark: Any) -> Operation[Any]:
         """Screen what is new."""
         ...
 
-    def admit(self, thread: str, value: Any) -> None:
+    def admit(self, thread: str, value: Any) -> Operation[None]:
         """Screen an input or a task's write before it is stored."""
         ...
 

@@ -144,12 +144,12 @@ class Writes(Reads):
         """Have the new messages of a checkpoint screened; what is to be bound about them."""
         assert self.screen is not None
         context = rows.context_of(thread, namespace)
-        self.screen.admit(thread, checkpoint["channel_values"].get("__start__"))
+        yield from self.screen.admit(thread, checkpoint["channel_values"].get("__start__"))
         known = self.screen.known(context, checkpoint)
         mark: Any = {}
         if parent and None in known.values():
             mark = yield from self._mark(context, thread, namespace, parent)
-        return self.screen(context, thread, checkpoint, known, mark)
+        return (yield from self.screen(context, thread, checkpoint, known, mark))
 
     def _mark(self, name: str, thread: str, namespace: str, parent: str) -> Operation[Any]:
         """Up to where the parent's messages were screened, as its verified label says."""
@@ -202,7 +202,7 @@ class Writes(Reads):
         group, record = pack_key(key), rows.name(thread, namespace, key)
         if self.screen is not None:
             for _, value in writes:
-                self.screen.admit(thread, value)
+                yield from self.screen.admit(thread, value)
         typed = [(channel, *self._serde.dumps_typed(value)) for channel, value in writes]
         made = [
             (channel, kind, bytes(data)) for channel, kind, data in typed
