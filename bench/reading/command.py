@@ -43,6 +43,13 @@ _PRESETS = ("observe", "balanced", "strict")
     "--embedder", default="hashing", show_default=True, metavar="NAME", help="hashing, or minilm (an extra)."
 )
 @click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    type=click.Choice(["user", "unknown", "mixed"]),
+    help="Only with the turns from this source. Repeatable. Default: all three, one after the other.",
+)
+@click.option(
     "-k", "k", type=click.IntRange(1, 100), default=10, show_default=True, help="Memories asked for."
 )
 @click.option(
@@ -68,6 +75,7 @@ def reading(
     profile: str,
     conditions: tuple[str, ...],
     embedder: str,
+    sources: tuple[str, ...],
     k: int,
     json_file: Path | None,
     form: str,
@@ -89,7 +97,7 @@ def reading(
     from memguard.bench.conditions.build import NAMES
     from memguard.bench.data import locomo
     from memguard.bench.reading.embedding import Remembering
-    from memguard.bench.reading.run import measure
+    from memguard.bench.reading.run import SOURCES, measure
 
     for name in conditions:
         if name not in NAMES:
@@ -107,8 +115,8 @@ def reading(
     made = Remembering(registry.embedders.get(embedder).open())
     try:
         with TemporaryDirectory(prefix="memguard-reading-") as folder:
-            measured = measure(found[:1] if quick else found, chosen, made, Path(folder), k=k, say=say)
-            rows = list(measured)
+            place, talks = Path(folder), found[:1] if quick else found
+            rows = list(measure(talks, chosen, made, place, sources=sources or SOURCES, k=k, say=say))
     except KeyboardInterrupt:
         click.echo("stopped. nothing is kept: this is measured in one run", err=True)
         return 130
@@ -117,6 +125,7 @@ def reading(
         "data": {"name": "locomo", "sha256": locomo.SHA256, "profile": profile, "quick": quick},
         "conditions": list(chosen),
         "embedder": embedder,
+        "sources": list(sources or SOURCES),
         "k": k,
     }
     document = result(rows, config)

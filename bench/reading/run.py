@@ -14,7 +14,7 @@ from typing import Any
 
 from memguard.bench.conditions.build import PRESETS, Condition, build
 from memguard.bench.conditions.protocol import Hit, Model
-from memguard.bench.data.locomo import Conversation, Question
+from memguard.bench.data.locomo import Conversation, Question, Turn
 from memguard.bench.reading.embedding import Remembering
 from memguard.bench.reading.rows import ReadingRow
 from memguard.bench.reading.search import connect
@@ -26,8 +26,9 @@ from memguard.events import Event, ReadDecided, WriteDecided
 from memguard.integrations.langgraph.store_rows import name as record_name
 
 K = 10
-#: Who the turns are from: the user, or nobody who was declared (an application that declares no sources).
-SOURCES = ("user", "unknown")
+#: Who the turns are from: the user; nobody who was declared (an application that declares no sources); or mixed, the
+#: first speaker's the user's and all others' from the web, so that trusted and untrusted memories meet.
+SOURCES = ("user", "unknown", "mixed")
 
 
 @dataclass
@@ -141,6 +142,15 @@ def _namespace(conversation: Conversation) -> tuple[str, ...]:
     return ("memories", conversation.id)
 
 
+def _who(conversation: Conversation, turn: Turn, kind: str) -> str:
+    """The source that a turn is written with."""
+    if kind == "unknown":
+        return kind
+    if kind == "mixed":
+        kind = "user" if turn.speaker == conversation.turns[0].speaker else "web"
+    return f"{kind}:{turn.speaker}"
+
+
 def _asked(store: Any, conversation: Conversation, k: int) -> list[tuple[str, ...]]:
     space = _namespace(conversation)
     return [tuple(i.key for i in store.search(space, query=q.text, limit=k)) for q in conversation.questions]
@@ -180,8 +190,7 @@ def _conditioned(
     space, recent = _namespace(conversation), list[str]()
     with _store(folder / "store.db", embedder) as store:
         for turn in conversation.turns:
-            who = f"{kind}:{turn.speaker}" if kind != "unknown" else kind
-            made = condition.write(turn.id, turn.memory, who, recent)
+            made = condition.write(turn.id, turn.memory, _who(conversation, turn, kind), recent)
             recent.append(turn.memory)
             if made.text is not None:
                 weights[turn.id], texts[turn.id] = made.weight, made.text
@@ -231,7 +240,7 @@ def _guarded(
         try:
             store = mg.guard(inner, name="reading")
             for turn in conversation.turns:
-                with source(f"{kind}:{turn.speaker}" if kind != "unknown" else kind):
+                with source(_who(conversation, turn, kind)):
                     store.put(space, turn.id, {"text": turn.memory})
             writes = [e for e in heard if isinstance(e, WriteDecided)]
             heard.clear()

@@ -173,6 +173,12 @@ def test_what_nobody_declared_is_read_the_same_and_shapes_no_action(tmp_path: Pa
     assert (row.read_withheld, row.hits, row.act_hits) == (0, 2, 0)
 
 
+def test_where_sources_are_mixed_only_the_users_own_shapes_an_action(tmp_path: Path) -> None:
+    row = rows(tmp_path, "balanced", source="mixed")["balanced"]
+    # Of the evidence that is stored, Ann's (t1) is the user's and Bob's (t2, t4) is from the web.
+    assert (row.read_withheld, row.hits, row.lost, row.act_hits) == (0, 2, 1, 1)
+
+
 def test_a_guard_that_withholds_wrongly_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the bench: with a reranker that withholds every mention of the choir, the gates fail."""
 
@@ -271,7 +277,7 @@ def test_the_command_from_end_to_end(sample: Path, tmp_path: Path) -> None:
     assert (document["schema"], document["bench"]) == ("memguard.bench/1", "reading")
     assert document["exit"] == {"code": 0, "reason": ""}
     found = [ReadingRow(**r) for r in document["rows"]]
-    assert [r.condition for r in found] == ["none", "observe", "balanced", "strict"] * 2
+    assert [r.condition for r in found] == ["none", "observe", "balanced", "strict"] * 3
     assert {(r.questions, r.with_evidence, r.hits_bare, r.hits) for r in found} == {(2, 1, 1, 1)} or {
         (r.questions, r.with_evidence) for r in found
     } == {(3, 2)}
