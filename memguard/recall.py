@@ -12,10 +12,8 @@ the guard forget those (never what this process saw); nothing there can raise tr
 from __future__ import annotations
 
 import hashlib
-import hmac
 import os
 import re
-import sqlite3
 import threading
 import unicodedata
 from collections import OrderedDict
@@ -25,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from memguard.integrity.canonical import frame
 from memguard.ports import KeyRing
+from memguard.recalled import Digests
 from memguard.record import Lineage, Parent, Provenance, Record, Scope, Source, Trust
 from memguard.settings import Config
 from memguard.sources import Sources
@@ -44,12 +43,6 @@ _WORD: Final = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]|[^\\W_]+"
 )
 _PLAIN: Final = re.compile("[a-z0-9]+")
-_SCHEMA: Final = """CREATE TABLE IF NOT EXISTS recalled (digest BLOB PRIMARY KEY, record TEXT NOT NULL,
-    trust TEXT NOT NULL, source BLOB NOT NULL, tag BLOB NOT NULL) WITHOUT ROWID"""
-_FIND: Final = "SELECT record, trust, source, tag FROM recalled WHERE digest = ?"
-_KEEP: Final = "INSERT OR REPLACE INTO recalled VALUES (?, ?, ?, ?, ?)"
-_DROP: Final = "DELETE FROM recalled WHERE digest IN (SELECT digest FROM recalled ORDER BY digest LIMIT ?)"
-_BATCH: Final = 256
 
 
 def words_of(text: str) -> list[str]:
@@ -137,10 +130,7 @@ class Recall:
         self._holders: dict[int, _Known | tuple[_Known, ...]] = {}
         #: Digest of a statement to who said it: source to provenance.
         self._said: OrderedDict[bytes, dict[str, Provenance]] = OrderedDict()
-        self._path = None if path is None or not self._settings.stored else os.fspath(path)
-        self._conn: sqlite3.Connection | None = None
-        self._count = -1
-        self._version, self._empty = -1, True
+        self._digests = Digests(path, self._key, self._settings.stored)
         self._texts: dict[tuple[str, Scope], _Text | None] = {}
         self.counts = Counts()
 
@@ -152,7 +142,8 @@ class Recall:
         ``data["recalled"]`` names those, ``data["agreeing"]`` the provenance of others that say the same.
         A source that signs speaks for itself, whoever said it before.
         """
-        signed = record.source.signature is not None
+        who = record.source
+        signed = who.signature is not None and self._sources.registry.of(who.kind, who.id) is not None
         level = Trust.SYSTEM if record.source.kind == "summary" else self._sources.trust_of(record.source)
         if level is Trust.UNTRUSTED or self._idle():
             return record
@@ -177,14 +168,7 @@ class Recall:
         if self._known or self._said:
             return False
         with self._mutex:
-            conn = self._open()
-            if conn is None:
-                return True
-            version = conn.execute("PRAGMA data_version").fetchone()[0]
-            if version != self._version:
-                self._empty = conn.execute("SELECT 1 FROM recalled LIMIT 1").fetchone() is None
-                self._version = version
-            return self._empty
+            return self._digests.empty()
 
     def _sources_of(self, text: _Text, source: str, level: Trust) -> tuple[tuple[Parent, ...], bool]:
         """The records below its own level that this text came out of, and whether it is one of them whole.
@@ -210,7 +194,7 @@ class Recall:
                 if not found and covered >= share * len(text.shingles):
                     found = {holder.parent.id: holder.parent for holder in passages}
             stored = None
-            if known is None and not found and (stored := self._stored(text.whole, source)) is not None:
+            if known is None and not found and (stored := self._digests.find(text.whole, source)) is not None:
                 found[stored.id] = stored
         lower = [parent for parent in found.values() if (parent.trust or Trust.UNKNOWN) < level]
         least_first = sorted(lower, key=lambda parent: ((parent.trust or Trust.UNKNOWN).rank, parent.id))
@@ -251,7 +235,7 @@ class Recall:
                 while len(self._known) > self._settings.records:
                     self._forget(next(iter(self._known)))
                 if stored and trust < Trust.UNKNOWN:
-                    self._store(text.whole, entry)
+                    self._digests.keep(text.whole, parent, entry.source)
             else:
                 self._known.move_to_end(text.whole)
             if deep and not entry.shingles:
@@ -311,59 +295,10 @@ class Recall:
             self._texts[place] = made
         return made
 
-    # -- for other processes -----------------------------------------------------------------------
-
-    def _open(self) -> sqlite3.Connection | None:
-        if self._conn is None and self._path is not None:
-            self._conn = sqlite3.connect(
-                self._path, isolation_level=None, check_same_thread=False, timeout=30
-            )
-            self._conn.execute("PRAGMA journal_mode=WAL")
-            self._conn.execute("PRAGMA synchronous=NORMAL")
-            self._conn.execute(_SCHEMA)
-        return self._conn
-
-    def _stored(self, digest: bytes, source: str) -> Parent | None:
-        """The stored record of that text, unless the same source wrote it. A row without its tag is not there."""
-        conn = self._open()
-        row = conn and conn.execute(_FIND, (digest,)).fetchone()
-        if not row:
-            return None
-        record, trust, by, tag = row
-        if not hmac.compare_digest(self._tag(digest, record, trust, by), bytes(tag)):
-            return None
-        return None if by == self._mark(source) else Parent(record, Trust(trust))
-
-    def _store(self, digest: bytes, entry: _Known) -> None:
-        conn = self._open()
-        if conn is None:
-            return
-        record, trust, by = entry.parent.id, str(entry.parent.trust), self._mark(entry.source)
-        conn.execute(_KEEP, (digest, record, trust, by, self._tag(digest, record, trust, by)))
-        if self._count < 0:
-            (self._count,) = conn.execute("SELECT count(*) FROM recalled").fetchone()
-        self._count += 1
-        if (
-            self._count > self._settings.stored
-        ):  # digests have no order: the lowest are as good as any to forget
-            conn.execute(_DROP, (_BATCH,))
-            self._count -= _BATCH
-
-    def _mark(self, source: str) -> bytes:
-        said = source.encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(said, key=self._key, digest_size=16, person=b"source").digest()
-
-    def _tag(self, digest: bytes, record: str, trust: str, by: bytes) -> bytes:
-        said = frame(digest, record.encode("utf-8", "surrogatepass"), trust.encode(), by)
-        return hashlib.blake2b(said, key=self._key, digest_size=16, person=b"row").digest()
-
     def close(self) -> None:
         """Release the database. Idempotent."""
         with self._mutex:
-            if self._conn is not None:
-                self._conn.close()
-                self._conn = None
-                self._path = None
+            self._digests.close()
 
 
 def _owner(scope: Scope) -> bytes:

@@ -184,6 +184,12 @@ def test_it_remembers_so_many_and_no_more() -> None:
     assert held <= {id(entry) for entry in recall._known.values()}, "nothing is held of what was forgotten"
 
 
+def test_a_signature_of_a_source_that_need_not_sign_hides_nothing() -> None:
+    recall = made()
+    recall.note(record(POISON, WEB, "page"), Trust.UNTRUSTED)
+    assert judged(recall, record(POISON, Source("assistant", signature=bytes(73)))).trust is Trust.UNTRUSTED
+
+
 def test_counts() -> None:
     recall = made()
     recall.note(record(POISON, WEB, "page"), Trust.UNTRUSTED)
@@ -222,6 +228,25 @@ def test_an_edited_row_raises_nothing(tmp_path: Path, column: str) -> None:
     assert judged(first, record(POISON, BOT)).trust is Trust.UNTRUSTED, "this process saw it itself"
     decision = judged(made(path), record(POISON, BOT))
     assert (decision.trust, rules(decision)) == (Trust.USER, [])
+
+
+@pytest.mark.parametrize("damage", ["DROP TABLE recalled", "CREATE TABLE x (y)", None])
+def test_a_damaged_table_stops_no_write(tmp_path: Path, damage: str | None) -> None:
+    path = tmp_path / "state.db"
+    first = made(path)
+    first.note(record(POISON, WEB, "page"), Trust.UNTRUSTED, stored=True)
+    if damage is None:
+        first.close()
+        path.write_bytes(b"no database" * 500)
+    else:
+        with sqlite3.connect(path) as connection:
+            connection.execute(damage)
+    recall = made(path)
+    decision = judged(recall, record(POISON, BOT))
+    assert decision.trust is (Trust.UNTRUSTED if damage == "CREATE TABLE x (y)" else Trust.USER)
+    recall.note(record(POISON, WEB, "page"), Trust.UNTRUSTED, stored=True)
+    assert judged(recall, record(POISON, BOT)).trust is Trust.UNTRUSTED, "what it saw itself it knows"
+    assert judged(first, record(POISON, BOT)).trust is Trust.UNTRUSTED
 
 
 def test_so_many_digests_are_kept(tmp_path: Path) -> None:
