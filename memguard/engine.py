@@ -117,10 +117,17 @@ class MemGuard:
         self.quarantine.allow = self._allow
         #: Text that the stores hold below user trust, and how often it was written again.
         self.recall = Recall(keys, home / STATE, config)
+        #: Texts that a person has reviewed and allowed.
+        self.allowlist = AllowList(home / STATE, keys, self._log)
         self._used = Used(self._log)
         #: What the guards say of records.
         self.screening = Screening(
-            config, self.events, tally=self.tally, hook=on_decision, recall=self.recall
+            config,
+            self.events,
+            tally=self.tally,
+            allowlist=self.allowlist,
+            hook=on_decision,
+            recall=self.recall,
         )
         self.screening.perform(Spend, self._used.spend, look=lambda spend: True)
         self._performers = Performers(config, keys, home / STATE)
@@ -236,6 +243,7 @@ class MemGuard:
                 if made._log.head(CONFIG_PLACE) is not None:
                     note_configuration(made._log, found.content)  # after a rotation: under the current key
                 made.labels.rekey()
+                made.allowlist.rekey()
                 made._used.rekey()
                 made.quarantine.vault.rekey()
             except TamperedError:
@@ -253,6 +261,7 @@ class MemGuard:
             last_first.callback(self.tally.close)
             last_first.callback(self._performers.close)
             last_first.callback(self.labels.close)
+            last_first.callback(self.allowlist.close)
             last_first.callback(self.recall.close)
             last_first.callback(self.quarantine.close)
             last_first.callback(self._ledger.close)
@@ -275,11 +284,7 @@ class MemGuard:
 
     def _allow(self, text: str, code: str, reason: str, by: str) -> None:
         """A release with ``allow_text``: let this text pass from now on."""
-        allowed = AllowList(self.home / STATE, self.keys, self._log)
-        try:
-            allowed.add(text, reason=reason, author=by)
-        finally:
-            allowed.close()
+        self.allowlist.add(text, reason=reason, author=by)
 
     def _review_key(self) -> str | None:
         uri = self.config.quarantine.review_key

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 from memguard import context, registry
 from memguard.deadline import Workers
 from memguard.decision import Decision, Disposition, Evidence
-from memguard.events import Bus, GuardRaised, Observing
+from memguard.errors import IntegrityError
+from memguard.events import Bus, GuardRaised, Observing, ReadRefused
 from memguard.guard import GuardContext, Stage, Work
 from memguard.isolate import Raised, attempt
 from memguard.pipeline import FAILED, Outcome, Pipeline, Seat, assemble
@@ -195,7 +196,11 @@ class Screening:
         """
         if self._allowlist is None or not decision.flagged or not _about_content(decision):
             return decision
-        if self._allowlist.allowed(record.content) is None:
+        try:
+            if self._allowlist.allowed(record.content) is None:
+                return decision
+        except IntegrityError as error:  # an edited list allows nothing, and the write goes on without it
+            self._bus.emit(ReadRefused("@allow", "allow", error.record, error.case, error.code))
             return decision
         note = Evidence(ALLOWED, "a person has reviewed this text and allowed it")
         return Decision(evidence=(*decision.evidence, note), trust=decision.trust, guard=decision.guard)
