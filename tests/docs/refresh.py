@@ -153,10 +153,11 @@ def fields(model: type[BaseModel], path: str) -> Iterator[str]:
 
 def settings() -> str:
     """A table of every setting with its values, default and meaning."""
-    from memguard.settings import Config, Store
+    from memguard.settings import Attested, Config, Store
 
     rows = [row for row in fields(Config, "") if not row.startswith("| `stores`")]
     rows += fields(Store, "stores.NAME.")
+    rows += fields(Attested, "attested.SOURCE.")
     return (
         "\n".join(["| setting | values | default (balanced) | meaning |", "|---|---|---|---|", *rows])
         + "\n\n"
