@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from memguard.bench.attack.command import attack
 from memguard.bench.overhead.command import overhead
 from memguard.bench.reading.command import reading
 
@@ -26,6 +27,7 @@ def bench() -> None:
     """Measure a memory: what it costs to guard it, and what that buys."""
 
 
+bench.add_command(attack)
 bench.add_command(overhead)
 bench.add_command(reading)
 

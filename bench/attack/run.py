@@ -31,7 +31,7 @@ from memguard.bench.attack.channels import (
 )
 from memguard.bench.attack.encoding import says
 from memguard.bench.attack.rows import AttackRow
-from memguard.bench.attack.targets import K, K_CROWDED, SAVER, TARGETS, Served, Target, opened
+from memguard.bench.attack.targets import K_CROWDED, SAVER, TARGETS, K, Served, Target, opened
 from memguard.bench.attack.texts import REINFORCEMENT, RETRIEVAL, Attack, Family, Twin, families
 from memguard.bench.attack.trigger import lured
 
