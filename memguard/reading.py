@@ -99,6 +99,7 @@ class Reading:
         self._waits = any(
             not type(seat.guard).__module__.startswith("memguard.guards.") for seat in chain.seats
         )
+        self.reorders = modes.get("reranker", "off") not in ("off", "observe")
         self.compares = any(modes.get(name, "off") != "off" for name in ("reranker", "validity"))
 
     @property
@@ -248,8 +249,9 @@ class Search:
             after.append(made)
             if decision.flagged:
                 noted.append(len(judged))
-            # A reranker that observes or is off changes no order.
-            rivals = near.rivals if decision.disposition is not Disposition.ALLOW else ()
+            # A reranker that observes or is off changes no order; neither does one whom the program overruled.
+            moved = r.reorders and decision.disposition is not Disposition.ALLOW
+            rivals = near.rivals if moved else ()
             withheld = decision.disposition >= Disposition.QUARANTINE
             would = decision.full >= Disposition.QUARANTINE
             judged.append(Judged(made.trust, _flagged(made), withheld, would, rivals))

@@ -177,6 +177,23 @@ def test_poison_stands_behind_the_truth_and_stays_readable(
     assert [str(label.trust) for label in page.labels] == ["untrusted", "user", "user", "untrusted"]
 
 
+@pytest.mark.parametrize("mode", ["off", "observe"])
+def test_a_reranker_that_does_nothing_moves_nothing_though_another_guard_flags(mode: str) -> None:
+    """The contradicting record is flagged by validity (it is replaced), and stays where it was."""
+    home = Home("balanced", read={"reranker": mode})
+    page = home.page([(FALSE, WEB), (TRUE, USER), ("newer", WEB)], k2={"supersedes": "k0"})
+    assert page.served == (0, 1, 2)
+    label = page.labels[0]
+    assert label.decision is not None
+    assert label.decision.code == "MG324"
+
+
+def test_the_program_may_overrule_the_reranker() -> None:
+    home = Home("balanced")
+    home.screening.hook = lambda decision, record: Disposition.ALLOW
+    assert home.page(POISONED).served == (0, 1, 2, 3)
+
+
 def test_two_pieces_of_evidence_withhold_under_strict_and_are_reported_under_balanced() -> None:
     rows = [(FALSE, FLAGGED_WEB), (TRUE, USER)]
     strict, balanced = Home("strict"), Home("balanced")
