@@ -34,6 +34,10 @@ _SCHEMA = """CREATE TABLE IF NOT EXISTS message_labels (
     label TEXT NOT NULL, kid TEXT NOT NULL, tag TEXT NOT NULL, UNIQUE (store, thread, message, digest))"""
 _ROWS = "SELECT seq, store, thread, message, digest, label, kid, tag FROM message_labels"
 _FIND = f"{_ROWS} WHERE message = ? AND digest = ?"
+#: Between a thread and a number, where a message of it was noted again.
+_AGAIN = "\x1f"
+_NOTED = """SELECT label FROM message_labels WHERE store = ?1 AND message = ?3 AND digest = ?4
+    AND (thread = ?2 OR substr(thread, 1, length(?2) + 1) = ?2 || char(31))"""
 _INSERT = "INSERT INTO message_labels VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 #: The store name and context of the table's head in the log; no store of a user can be called so.
 PLACE = ("@labels", "labels")
@@ -58,7 +62,7 @@ class LabelBook:
         self._checked: tuple[object, int] = (None, 0)
 
     def add(self, store: str, thread: str, labels: Iterable[tuple[str, str, Label]]) -> None:
-        """Note (message id, digest, label); what is noted already stays: the first write counts.
+        """Note (message id, digest, label); what is noted already stays, and is joined by what is worth less.
 
         Raises:
             IntegrityError: rows are missing or changed, or the anchor failed.
@@ -85,11 +89,14 @@ class LabelBook:
         try:
             (highest,) = self._conn.execute("SELECT coalesce(max(seq), 0) FROM message_labels").fetchone()
             for place in places:
-                known = "SELECT 1 FROM message_labels WHERE store = ? AND thread = ? AND message = ? AND digest = ?"
-                if self._conn.execute(known, place[:4]).fetchone():
+                noted = self._conn.execute(_NOTED, place[:4]).fetchall()
+                highest_noted = [Label.from_dict(json.loads(label)).trust for (label,) in noted]
+                if noted and min(highest_noted) <= Label.from_dict(json.loads(place[4])).trust:
                     continue
                 highest += 1
                 last = highest
+                if noted:  # the same message came again and is worth less now: noted beside the first
+                    place = (place[0], f"{place[1]}{_AGAIN}{last}", *place[2:])
                 kid = self._keys.current
                 self._conn.execute(_INSERT, (last, *place, kid, self._tag((last, *place), kid)))
                 kept = self._conn.execute(f"{_ROWS} WHERE seq = ?", (last,)).fetchone()

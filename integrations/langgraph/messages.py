@@ -152,6 +152,12 @@ class MessageScreen:
         owner = None if self._bound is None else self._bound.map.scope_of_thread(thread)
         record = subject(record, (thread, ident), getattr(message, "content", message), owner)
         decision, lineage = yield from self._decide(record, thread)
+        if record.source.signature is not None:
+            if len(self._signed) >= DECIDED:
+                self._signed.clear()
+            asked = (thread, str(record.source), record.source.signature)
+            worth = decision.trust or Trust.UNTRUSTED
+            self._signed[asked] = min(worth, self._signed.get(asked, worth))
         provenance = replace(provenance, lineage=lineage)  # with what its text came out of
         if decision.disposition is Disposition.REJECT:
             raise RejectedError(
@@ -162,8 +168,12 @@ class MessageScreen:
             )
         label = Label.of(provenance, decision)
         if declared is not None and own.kind == "assistant":
-            declarer = Record("", self._store, ident, declared.source, declared.lineage)
-            level = (yield from self._decide(declarer, thread))[0].trust
+            level: Trust | None
+            if declared.source.signature is not None:  # it is over what was asked, not over this answer
+                level = self._signed.get((thread, str(declared.source), declared.source.signature), Trust.UNTRUSTED)
+            else:
+                declarer = Record("", self._store, ident, declared.source, declared.lineage)
+                level = (yield from self._decide(declarer, thread))[0].trust
             if level is not None and level < label.trust:
                 return Label(own, level, label.decision, provenance.lineage), False
         ordinary = (
