@@ -90,8 +90,8 @@ class LabelBook:
             (highest,) = self._conn.execute("SELECT coalesce(max(seq), 0) FROM message_labels").fetchone()
             for place in places:
                 noted = self._conn.execute(_NOTED, place[:4]).fetchall()
-                highest_noted = [Label.from_dict(json.loads(label)).trust for (label,) in noted]
-                if noted and min(highest_noted) <= Label.from_dict(json.loads(place[4])).trust:
+                levels = [Label.from_dict(json.loads(label)).trust for (label,) in noted]
+                if noted and min(levels) <= Label.from_dict(json.loads(place[4])).trust:
                     continue
                 highest += 1
                 last = highest

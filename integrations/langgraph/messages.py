@@ -59,6 +59,8 @@ class MessageScreen:
         self._mutex = threading.Lock()
         self._decided: OrderedDict[object, tuple[Decision, Lineage]] = OrderedDict()
         self._asking = ThreadLock()
+        #: What signed messages turned out to be worth, by thread, source and signature.
+        self._signed: dict[tuple[str, str, bytes], Trust] = {}
         self._last: OrderedDict[str, dict[str, tuple[list[Any], bytes]]] = OrderedDict()
 
     def known(self, context: str, checkpoint: Mapping[str, Any]) -> dict[str, Known | None]:
@@ -170,7 +172,9 @@ class MessageScreen:
         if declared is not None and own.kind == "assistant":
             level: Trust | None
             if declared.source.signature is not None:  # it is over what was asked, not over this answer
-                level = self._signed.get((thread, str(declared.source), declared.source.signature), Trust.UNTRUSTED)
+                level = self._signed.get(
+                    (thread, str(declared.source), declared.source.signature), Trust.UNTRUSTED
+                )
             else:
                 declarer = Record("", self._store, ident, declared.source, declared.lineage)
                 level = (yield from self._decide(declarer, thread))[0].trust

@@ -208,7 +208,7 @@ class ScopedStore:
         scopes, bound = self._bound.map, self._bound
         try:
             if isinstance(op, GetOp | PutOp):
-                if not op.namespace or scopes.owns(scope, op.namespace):
+                if scopes.owns(scope, op.namespace):
                     return op
                 if isinstance(op, PutOp) and op.value is not None:
                     raise foreign(scopes.store, "the namespace of a put")
