@@ -168,12 +168,14 @@ def attack(
             say(f"{len(read)} corpora, content alone")
             document["content"] = [r.model_dump() for r in by_path.content(read, most, seed)]
             say(f"{len(read)} corpora, in a store")
-            rows += by_path.stored(read, plan.configurations, most_stored, seed)
+            with running.quietly():
+                rows += by_path.stored(read, plan.configurations, most_stored, seed)
         if amg:
             from memguard.bench.attack import amg as other
 
             say(f"agent-memory-guard {other.VERSION}")
-            document["amg"] = [r.model_dump() for r in other.measure(plan.configurations)]
+            with running.quietly():
+                document["amg"] = [r.model_dump() for r in other.measure(plan.configurations)]
     except KeyboardInterrupt:
         kept = len(folder.cells())
         click.echo(

@@ -1,8 +1,8 @@
 """Corpora by path: what content alone says of their texts, and what comes of them in a real store.
 
 A path is a folder with a ``manifest.json`` (see :mod:`memguard.bench.attack.corpora`), or a JSON lines file whose
-lines have a ``text`` and a ``label``: attack or 1, benign or 0. Planted texts come from outside; honest ones are written
-twice, by the user and from an honest page.
+lines have a ``text`` and a ``label`` (attack or 1, benign or 0). Planted texts come from outside; honest ones are
+written twice, by the user and from an honest page.
 """
 
 from __future__ import annotations

@@ -7,10 +7,13 @@ order in which they are made changes nothing.
 
 from __future__ import annotations
 
+import logging
+import os
 import random
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
@@ -315,6 +318,23 @@ def run_cell(cell: Cell, plan: Plan, work: Path | None = None) -> list[dict[str,
     """One cell in a folder of its own, which is removed again; its rows as plain values."""
     folder = Path(mkdtemp(prefix="memguard-attack-", dir=work))
     try:
-        return [row.model_dump() for row in measure_cell(cell, plan, folder)]
+        with quietly():
+            return [row.model_dump() for row in measure_cell(cell, plan, folder)]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Hundreds of flags are what is being measured: the table says them, a terminal need not.
+
+    With MEMGUARD_LOG set they are logged all the same.
+    """
+    guard = logging.getLogger("memguard")
+    before = guard.handlers, guard.propagate
+    if "MEMGUARD_LOG" not in os.environ:
+        guard.handlers, guard.propagate = [logging.NullHandler()], False
+    try:
+        yield
+    finally:
+        guard.handlers, guard.propagate = before

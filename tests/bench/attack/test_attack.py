@@ -14,9 +14,10 @@ from memguard import ConfigError
 from memguard.bench.attack import amg, corpus
 from memguard.bench.attack.rows import AttackRow, missed, pooled
 from memguard.bench.attack.run import Cell, Plan, measure, measure_cell
-from memguard.bench.attack.targets import SAVER, STORE, SaverTarget
+from memguard.bench.attack.targets import SAVER, STORE
 from memguard.cli.app import cli
-from memguard.guards.scope import Scope as ScopeGuard
+from memguard.decision import Decision, Disposition
+from memguard.guards.sanitizer import Sanitizer
 
 TINY = Plan(
     configurations=("bare", "balanced"),
@@ -121,7 +122,7 @@ def test_another_user_reads_and_plants_nothing(tmp_path: Path, sut: str) -> None
     rows = measure_cell(Cell("balanced", sut, "cross-context", ""), plan, tmp_path / "guarded")
     read, planted = rows
     assert (read.source, planted.source) == ("user", "planted")
-    assert read.n == 4 * (9 if sut == STORE else 5)
+    assert read.n == 4 * (8 if sut == STORE else 5)
     assert read.stored == read.n
     assert (read.readable, read.served_for_action, read.succeeded) == (0, 0, 0)
     assert places(planted) == (4, 0, 0, 0, 0)
@@ -142,15 +143,18 @@ def test_control_without_the_purpose_filter_poison_is_served_for_action(tmp_path
 
 
 @pytest.mark.parametrize("sut", [STORE, SAVER])
-def test_control_without_provenance_forged_labels_hold(tmp_path: Path, sut: str) -> None:
-    off = {"write": {"provenance": "off"}, "read": {"provenance": "off"}, "sources": {"*": "user"}}
-    guarded = cell(tmp_path, "balanced", sut, "forged", "knowledge poison")
-    row = measure_cell(
-        Cell("balanced", sut, "forged", "knowledge poison"), replace(TINY, over=off), tmp_path / "off"
-    )
-    assert guarded.served_for_action == 0
-    assert pooled(row).served_for_action > 0
-    assert any("forged" in reason for reason in missed(row))
+def test_control_without_the_registration_forged_labels_hold(tmp_path: Path, sut: str) -> None:
+    plan = replace(TINY, over={"attested": {}, "sources": {"tool:*": "user"}})
+    row = cell(tmp_path, "balanced", sut, "forged", "knowledge poison", plan)
+    assert row.served_for_action == row.succeeded >= 4
+    assert any("forged" in reason for reason in missed([row]))
+
+
+def test_control_without_provenance_nobody_is_trusted_and_the_twins_say_so(tmp_path: Path) -> None:
+    plan = replace(TINY, over={"write": {"provenance": "off"}, "read": {"provenance": "off"}})
+    row = cell(tmp_path, "balanced", STORE, "forged", "knowledge poison", plan)
+    assert (row.served_for_action, row.benign_for_action) == (0, 0)
+    assert any("own memories for action" in reason for reason in missed([row]))
 
 
 def test_control_an_act_level_that_everything_reaches(tmp_path: Path) -> None:
@@ -168,19 +172,24 @@ def test_control_without_a_scope_map_another_user_reads(tmp_path: Path, sut: str
     assert any("read by another user" in reason for reason in missed(rows))
 
 
-def test_control_a_guard_that_withholds_everything_fails_the_twins(tmp_path: Path) -> None:
-    class Nothing(SaverTarget):
-        def context(self, space: str, ask: str, k: int = 10) -> list[Any]:
-            return []
-
+def test_control_a_guard_that_withholds_everything_fails_the_twins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Decision(Disposition.QUARANTINE, code="MG999", reason="everything", guard="sanitizer")
+    monkeypatch.setattr(Sanitizer, "decide", lambda self, record, ctx: held)
     row = cell(tmp_path, "balanced", STORE, "untrusted", "knowledge poison")
-    emptied = row.model_copy(update={"benign_readable": 0, "benign_for_action": 0, "benign_withheld": 17})
-    assert [r.split(": ")[1] for r in missed([emptied])] == [
+    assert (row.stored, row.benign_readable, row.benign_withheld, row.benign_for_action) == (0, 0, 17, 0)
+    assert [reason.split(": ")[1] for reason in missed([row])] == [
         "0 of 17 benign memories readable",
         "0 of 9 own memories for action",
     ]
-    assert ScopeGuard is not None
-    assert Nothing is not None
+
+
+def test_control_a_user_who_is_not_trusted_fails_the_own_twins(tmp_path: Path) -> None:
+    plan = replace(TINY, over={"sources": {"user:*": "untrusted"}})
+    row = cell(tmp_path, "balanced", STORE, "untrusted", "knowledge poison", plan)
+    assert (row.benign_readable, row.benign_for_action) == (17, 0)
+    assert len(missed([row])) == 1
 
 
 # -- gates ------------------------------------------------------------------------------------------
@@ -261,7 +270,7 @@ def run(*arguments: str) -> Any:
 
 
 def test_the_command_writes_rows_resumes_and_exits_by_its_gates(tmp_path: Path) -> None:
-    narrow = ("--sut", STORE, "--family", "account swap", "--channel", "forged", "--jobs", "1", "--quick")
+    narrow = ("--sut", STORE, "--family", "knowledge poison", "--channel", "forged", "--jobs", "1", "--quick")
     out = tmp_path / "r.json"
     first = run(*narrow, "--run", str(tmp_path / "run"), "--json", str(out))
     assert first.exit_code == 0, first.output
