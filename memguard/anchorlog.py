@@ -127,6 +127,11 @@ class AnchorLog:
         return self._view.intents.get(place)
 
     @property
+    def busy(self) -> bool:
+        """Whether an operation was announced that has no head yet."""
+        return bool(self._view.intents)
+
+    @property
     def extent(self) -> tuple[int, int]:
         """Numbers of heads and of open intents; the first changes whenever :meth:`places` may answer more."""
         return len(self._view.heads), len(self._view.intents)
@@ -157,23 +162,25 @@ class AnchorLog:
             AnchorError: the anchor failed (then its state is unknown), or another writer was
                 faster although the store's lock should have kept it out (code MG416).
         """
+        view = self._view
         self.anchor.acquire()
         try:
             with self._mutex:
                 self.refresh()
                 for place, generation in expect:
-                    known = self.newest(place)
-                    if (known.generation if known else 0) != generation:
+                    known = view.heads.get(place)
+                    if (known[1].generation if known else 0) != generation:
                         raise _raced(place)
-                mark = self._view.mark(items)
+                before = view.end
                 try:
                     cursor = self.anchor.append(self._records(items), sync=False)
                 except BaseException:
-                    self._view.undo(mark)  # nothing of it is in the log, or a reader will find it there
+                    view.end = before  # nothing of it is in the log, or a reader will find it there
                     raise
                 self._cursor, self._tail, self._wrote = cursor, True, True
                 for item in items:
-                    if isinstance(item, HeadRecord):
+                    view.take(item)
+                    if item.__class__ is HeadRecord:
                         self._pending.append(item)
                         self._tell(item)
             if sync:
@@ -187,13 +194,15 @@ class AnchorLog:
 
     def _records(self, items: Sequence[Item]) -> list[bytes]:
         view = self._view
-        intents = [item for item in items if isinstance(item, Intent)]
-        records = [view.intent(*intents)] if intents else []
-        act = any(isinstance(item, Note) for item in items)  # an operator's, signed at once
+        kinds = [item.__class__ for item in items]
+        records: list[bytes] = []
+        if Intent in kinds:
+            records.append(view.intent(*[item for item in items if isinstance(item, Intent)]))
+        act = Note in kinds  # an operator's, signed at once
         for item in items:
-            if isinstance(item, HeadRecord):
-                records.append(view.head(item, sign=act or view.unsigned >= SIGN_EVERY - 1))
-            elif isinstance(item, Note):
+            if item.__class__ is HeadRecord:
+                records.append(view.head(item, sign=act or view.end[1] >= SIGN_EVERY - 1))
+            elif item.__class__ is Note:
                 records.append(view.note(item))
         return records
 
@@ -252,7 +261,7 @@ class AnchorLog:
             try:
                 with self._mutex:
                     self.refresh()
-                    if self._view.unsigned:
+                    if self._view.end[1]:
                         self._cursor = self.anchor.append([self._view.attest()], sync=False)
             finally:
                 self.anchor.release()

@@ -14,17 +14,19 @@ operation and generation (u64).
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from hmac import compare_digest
 
 from memguard.errors import TamperedError
-from memguard.integrity.canonical import frame, unframe
-from memguard.integrity.logview import Intent
+from memguard.integrity.canonical import LENGTHS, frame, unframe
 from memguard.integrity.mac import Mac
+from memguard.integrity.records import Intent
 
 _MAGIC = b"MGI1"
 _MAC = 16
+_U64 = struct.Struct(">IQ").pack
 #: Stands there while nothing is being written: no length, no MAC, no intents.
 NOTHING_NOTED = b"MGI0\x00\x00\x00\x00"
 #: Longest note that is read back.
@@ -36,14 +38,22 @@ def _mac(key: bytes) -> Mac:
     return Mac(key)
 
 
-def encode(intents: Sequence[Intent], key: bytes) -> bytes:
-    """The bytes of a note."""
-    said = []
-    for store, context, operation, generation, _ in intents:
-        place = store.encode(), context.encode("utf-8", "surrogatepass")
-        said.append(frame(*place, operation.encode(), generation.to_bytes(8, "big")))
-    body = frame(*said)
-    return _MAGIC + frame(body) + _mac(key).digest(body)[:_MAC]
+@lru_cache(maxsize=4096)
+def _opening(store: str, context: str, operation: str) -> bytes:
+    """What the notes of one operation on one context have in common: all of a part but its generation."""
+    place = frame(store.encode(), context.encode("utf-8", "surrogatepass"), operation.encode())
+    return (len(place) + 12).to_bytes(4, "big") + place
+
+
+def encode(announced: Sequence[tuple[str, str, str, int]], key: bytes) -> bytes:
+    """The bytes of a note on operations: of each the store, context, name and generation."""
+    body = b"".join(
+        [
+            _opening(store, context, operation) + _U64(8, number)
+            for store, context, operation, number in announced
+        ]
+    )
+    return b"".join((_MAGIC, LENGTHS[len(body)], body, _mac(key).digest(body)[:_MAC]))
 
 
 def decode(raw: bytes, key: bytes) -> list[Intent]:

@@ -14,19 +14,21 @@ from memguard.errors import UnsupportedError
 
 #: Types that every serializer of LangGraph restores: Python's own, and messages.
 _KNOWN = ("builtins", "langchain_core")
+_COLLECTIONS = frozenset({list, tuple, set, frozenset})
 
 
 def _named(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _samples(value: Any) -> Iterable[Any]:
-    """The value, or one element of each type in a list or mapping of one level."""
-    if isinstance(value, Mapping) and type(value).__module__ == "builtins":
-        return {type(item): item for item in value.values()}.values()
-    if type(value) in (list, tuple, set, frozenset):
-        return {type(item): item for item in value}.values()
-    return (value,)
+def _samples(value: Any) -> dict[type, Any]:
+    """The value, or one element of each type in a list or mapping of one level, by type."""
+    kind = type(value)
+    if kind in _COLLECTIONS:
+        return dict(zip(map(type, value), value, strict=True))
+    if isinstance(value, Mapping) and kind.__module__ == "builtins":
+        return {type(item): item for item in value.values()}
+    return {kind: value}
 
 
 class Restoring:
@@ -35,6 +37,8 @@ class Restoring:
     def __init__(self, serde: Any, *, refuse: bool) -> None:
         self._serde, self._refuse = serde, refuse
         self._proved: dict[type, bool] = {}
+        #: Of the types that every serializer restores, those that were met.
+        self._common: set[type] = set()
 
     def types(self, channel_values: Mapping[str, Any]) -> dict[str, list[str]]:
         """The types of the program's own in each channel, as far as the serializer restores them.
@@ -44,11 +48,15 @@ class Restoring:
         """
         found: dict[str, list[str]] = {}
         for channel, value in channel_values.items():
-            names = [
-                _named(type(item))
-                for item in _samples(value)
-                if not type(item).__module__.startswith(_KNOWN) and self._restored(channel, item)
-            ]
+            samples = _samples(value)
+            if samples.keys() <= self._common:
+                continue
+            names = []
+            for kind, item in samples.items():
+                if kind.__module__.startswith(_KNOWN):
+                    self._common.add(kind)
+                elif self._restored(channel, item):
+                    names.append(_named(kind))
             if names:
                 found[channel] = sorted(names)
         return found
@@ -71,7 +79,7 @@ class Restoring:
         for channel, names in signed.items() if isinstance(signed, Mapping) else ():
             if channel not in channel_values:
                 continue
-            seen = {_named(type(item)) for item in _samples(channel_values[channel])}
+            seen = {_named(kind) for kind in _samples(channel_values[channel])}
             missing = [name for name in names if name not in seen]
             if missing:
                 why = "The bytes are intact; this program does not make the type."

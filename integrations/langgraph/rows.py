@@ -80,38 +80,39 @@ def metadata_text(metadata: Mapping[str, Any]) -> bytes:
     return _encode(metadata).encode("utf-8", "ignore")
 
 
-def as_stored(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Metadata as a JSON column gives it back, where that is something else: keys that JSON makes one, or
-    characters that UTF-8 does not have."""
-    if _simple(metadata):
-        return metadata
-    stored: dict[str, Any] = json.loads(metadata_text(metadata))
-    return stored
+_LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
-_PLAIN = frozenset({int, float, bool, type(None)})
-
-
-def _simple(value: Any) -> bool:
-    kind = type(value)
-    if kind is str:
-        return value.isascii() or not _LONE.search(value)
-    if kind in _PLAIN:
-        return True
+def _text_keys(value: Any) -> bool:
+    """Whether all keys are text as it stands."""
     if isinstance(value, dict):
         for key, item in value.items():
-            if type(key) is not str or not (_simple(key) and _simple(item)):
+            if type(key) is not str or (type(item) not in _LEAVES and not _text_keys(item)):
                 return False
-        return True
-    if isinstance(value, list | tuple):
-        return all(map(_simple, value))
-    return not isinstance(value, str) or value.isascii() or not _LONE.search(value)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            if type(item) not in _LEAVES and not _text_keys(item):
+                return False
+    return True
 
 
-def text_before_seal(metadata: Mapping[str, Any], label: Any) -> bytes:
-    """The bytes of a metadata column up to its seal, which is the last thing in it."""
-    own = {"seal": ""} if label is None else {"label": label, "seal": ""}
-    return metadata_text({**metadata, FIELD: own})[: -len(_SEAL + _END)]
+def as_stored(metadata: dict[str, Any], label: Any) -> tuple[dict[str, Any], bytes]:
+    """Metadata as a JSON column gives it back, and the column's bytes up to the seal, which stands last in it.
+
+    What comes back is something else where JSON makes a key text, or UTF-8 has no such character.
+    """
+    text = _encode(metadata)
+    if not (text.isascii() or not _LONE.search(text)) or not _text_keys(metadata):
+        metadata = json.loads(text.encode("utf-8", "ignore"))
+        text = _encode(metadata)
+    own = "" if label is None else f'"label": {_encode(label)}, '
+    before = f'{text[:-1]}{", " if metadata else ""}"{FIELD}": {{{own}'
+    return metadata, before.encode("utf-8", "ignore")
+
+
+def text_before_seal(metadata: dict[str, Any], label: Any) -> bytes:
+    """The bytes of a metadata column up to its seal."""
+    return as_stored(metadata, label)[1]
 
 
 def text_fields(parent: str | None, kind: str, before: bytes) -> tuple[bytes, ...]:
@@ -249,6 +250,7 @@ def member_of(task: str, index: int) -> bytes:
     return hashlib.sha256(frame(task.encode("utf-8", "surrogatepass"), str(index).encode())).digest()[:MEMBER]
 
 
+@functools.lru_cache(maxsize=4096)
 def write_extra(index: int, path: str) -> bytes:
     """A pending write's order key: its index and task path, which reads do not return."""
     return frame(str(index).encode(), path.encode("utf-8", "surrogatepass"))

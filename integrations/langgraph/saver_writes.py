@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     CheckpointTuple,
-    get_checkpoint_id,
     get_checkpoint_metadata,
 )
 
@@ -57,7 +57,7 @@ class Writes(Reads):
     ) -> Operation[RunnableConfig]:
         config = self._config(config)
         thread, namespace = place_of(config)
-        key, parent = checkpoint["id"], get_checkpoint_id(config)
+        key, parent = checkpoint["id"], config["configurable"].get("checkpoint_id")
         group, record = pack_key(key), rows.name(thread, namespace, checkpoint["id"])
         label = (
             (yield from self._label(thread, namespace, parent, checkpoint))
@@ -69,16 +69,15 @@ class Writes(Reads):
             label = {**(label or {}), "types": types}
         full: Any = get_checkpoint_metadata(config, metadata)
         full.pop(rows.FIELD, None)
-        if self.layout == "whole":
-            full = rows.as_stored(full)
         handed: Any
         stored: list[str] = []
         if self.layout == "whole":
+            full, before_seal = rows.as_stored(full, label)
             kind, data = self._serde.dumps_typed(checkpoint)
             handed = SealedCheckpoint(checkpoint)
             handed.typed = (kind, data)
-            content = Raw(kind, data).digest()
-            bound = rows.text_fields(parent, kind, rows.text_before_seal(full, label))
+            content = sha256(data).digest()
+            bound = rows.text_fields(parent, kind, before_seal)
         elif self._one_piece:
             kind, data = self._serde.dumps_typed(checkpoint)
             handed = SealedCheckpoint(checkpoint)
@@ -89,44 +88,40 @@ class Writes(Reads):
             stored = sorted(c for c in new_versions if c in checkpoint["channel_values"])
             content = rows.channels_of(handed, record).content(stored)
             bound = rows.bound_fields(parent, "", full, label)
-        extra = frame(*(c.encode("utf-8", "surrogatepass") for c in stored))
+        extra = frame(*[c.encode("utf-8", "surrogatepass") for c in stored]) if stored else b""
         own: dict[str, Any] = {} if label is None else {"label": label}
         stamp: list[Any] = []
         sealed_metadata = {**full, rows.FIELD: own}
 
         def prepare(contexts: list[Context]) -> list[Change]:
             context, *above = contexts
-            _not_forgotten(context, parent, record)
+            head = context.head
+            if head.horizon:
+                _not_forgotten(context, parent, record)
             for other in above:
                 _not_forgotten(other, str(parents[rows.thread_of(other.id)[1]]), record)
             self.custody.fork(context, pack_key(parent) if parent else b"", group, record)
             old = context.index.member(group, MAIN)
-            sealer = context.sealer(rows.CHECKPOINT)
-            seal = sealer.seal(
+            own["seal"], tag = context.sealer(rows.CHECKPOINT).stamp(
                 key.encode("utf-8", "surrogatepass"),
-                generation=context.head.generation + 1,
-                fence=context.head.fence,
-                size=1,
-                prev=context.commitment,
-                replaced=old[MEMBER:] if old else NOTHING,
-                content=content,
-                bound=bound,
-                extra=extra,
+                (head.generation + 1, head.fence, 1),
+                head.commitment,
+                old[MEMBER:] if old else NOTHING,
+                content,
+                bound,
+                extra,
             )
-            own["seal"] = seal.encode()
-            cell = context.cell(MAIN, seal)
+            cell = MAIN + tag
             if self.layout == "whole":
                 stamp[:] = [cell, rows.shown(key, parent, kind, sealed_metadata, content)]
-            return [
-                Change("put", [(group, cell)], latest=group),
-                *(Change("none") for _ in above),
-            ]
+            changes = [Change("put", ((group, cell),), latest=group)]
+            return [*changes, *[Change("none") for _ in above]] if above else changes
 
         def perform() -> Operation[RunnableConfig]:
             return self._change("put", config, handed, sealed_metadata, new_versions)
 
         name = rows.context_of(thread, namespace)
-        parents = _parents(full, namespace)
+        parents = _parents(full, namespace) if full.get("parents") else {}
 
         def names() -> Operation[Sequence[str]]:
             # A subgraph's checkpoint names those of the graphs above it: they may be deleted.
@@ -203,40 +198,37 @@ class Writes(Reads):
         if self.screen is not None:
             for _, value in writes:
                 yield from self.screen.admit(thread, value)
-        typed = [(channel, *self._serde.dumps_typed(value)) for channel, value in writes]
-        made = [
-            (channel, kind, bytes(data)) for channel, kind, data in typed
-        ]  # a bytearray could still change
+        made = []
+        for position, (channel, value) in enumerate(writes):
+            kind, data = self._serde.dumps_typed(value)
+            data = bytes(data)  # a bytearray could still change
+            index = WRITES_IDX_MAP.get(channel, position)
+            bound = (channel.encode("utf-8", "surrogatepass"), kind.encode())
+            extra = rows.write_extra(index, task_path)
+            member = rows.member_of(task_id, index)
+            made.append((channel, kind, data, member, sha256(data).digest(), bound, extra))
         handed: list[tuple[str, Any]] = []
         named = rows.write_key(key, task_id)
 
         def prepare(contexts: list[Context]) -> list[Change]:
             (context,) = contexts
             handed.clear()
-            _not_forgotten(context, key, record)
-            stored = self._stored_writes(context, group, task_id, [channel for channel, _, _ in made])
-            sealer, change, head = context.sealer(rows.WRITE), Change("put_writes"), context.head
-            generation, fence, prev = head.generation + 1, head.fence, head.commitment
-            size = sum(winner is not None for winner, _ in stored.values())
-            for position, (channel, kind, data) in enumerate(made):
-                index = rows.write_index(channel, position)
-                member = rows.member_of(task_id, index)
-                old = stored.get(member)
-                seal = sealer.seal(
-                    named,
-                    generation=generation,
-                    fence=fence,
-                    size=size,
-                    prev=prev,
-                    replaced=old[1][MEMBER:] if old and old[1] else NOTHING,
-                    content=Raw(kind, data).digest(),
-                    bound=(channel.encode("utf-8", "surrogatepass"), kind.encode()),
-                    extra=rows.write_extra(index, task_path),
-                )
-                handed.append((channel, Sealed(f"{kind}{rows.SEPARATOR}{seal.encode()}", data)))
-                if old and old[0] == position:
-                    change.adds.append((group, context.cell(member, seal)))
-            return [change]
+            if context.head.horizon:
+                _not_forgotten(context, key, record)
+            stored = self._stored_writes(context, group, [(write[0], write[3]) for write in made])
+            stamp, head, adds = context.sealer(rows.WRITE).stamp, context.head, []
+            prev, size = head.commitment, 0
+            for winner, _ in stored.values():
+                size += winner is not None
+            numbers = head.generation + 1, head.fence, size
+            for position, (channel, kind, data, member, content, bound, extra) in enumerate(made):
+                winner, old = stored[member]
+                replaced = old[MEMBER:] if old else NOTHING
+                seal, tag = stamp(named, numbers, prev, replaced, content, bound, extra)
+                handed.append((channel, Sealed(f"{kind}{rows.SEPARATOR}{seal}", data)))
+                if winner == position:
+                    adds.append((group, member + tag))
+            return [Change("put_writes", adds)]
 
         def perform() -> Operation[None]:
             return self._change("put_writes", config, handed, task_id, task_path)
@@ -244,18 +236,18 @@ class Writes(Reads):
         yield from self.custody.operate([rows.context_of(thread, namespace)], prepare, perform)
 
     def _stored_writes(
-        self, context: Context, group: bytes, task: str, channels: Sequence[str]
+        self, context: Context, group: bytes, named: Sequence[tuple[str, bytes]]
     ) -> dict[bytes, tuple[int | None, bytes | None]]:
-        """Which position of a batch ends up under each member, and the cell that it replaces.
+        """Which position of a batch (channels and members) ends up under each member, and the cell that it replaces.
 
         Special channels replace (in SQL savers only if the whole batch is special), others are
         kept as first written.
         """
-        special = [c in WRITES_IDX_MAP for c in channels]
+        special = [channel in WRITES_IDX_MAP for channel, _ in named]
+        every = all(special)
         winners: dict[bytes, tuple[int | None, bytes | None]] = {}
-        for position, channel in enumerate(channels):
-            member = rows.member_of(task, rows.write_index(channel, position))
-            replaces = special[position] if self._special == "each" else all(special)
+        for position, (_, member) in enumerate(named):
+            replaces = special[position] if self._special == "each" else every
             if member in winners:
                 if replaces:
                     winners[member] = (position, winners[member][1])

@@ -33,6 +33,9 @@ class SealedCheckpoint(dict[str, Any]):
     typed: tuple[str, bytes]
 
 
+_MADE = (Sealed, SealedCheckpoint)
+
+
 class Parted(dict[str, Any]):
     """A checkpoint whose channel values are :class:`Sealed`, for a saver that stores each by itself."""
 
@@ -120,7 +123,7 @@ class RawSerde:
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """The bytes that were made before; the saver's own frame and metadata, if it keeps any."""
-        if isinstance(obj, Sealed | SealedCheckpoint):
+        if isinstance(obj, _MADE):
             return obj.typed
         if isinstance(obj, Parted) or (
             type(obj) is dict and isinstance(obj.get("channel_values"), PartedValues)

@@ -114,7 +114,8 @@ class FileAnchor:
         Raises:
             AnchorError: this object does not hold it.
         """
-        self._must_hold("release")
+        if self._lock.owner is not self:
+            self._must_hold("release")
         self._lock.release()
 
     def changed(self, since: Cursor) -> bool:

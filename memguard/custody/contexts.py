@@ -176,7 +176,7 @@ class Contexts:
         if self.anchored:
             self.log.refresh()
             self._collect()
-            if self.log.extent[1]:
+            if self.log.busy:
                 return None
         return self.peek(name)
 
@@ -333,18 +333,26 @@ class Contexts:
     ) -> HeadRecord:
         """What the log is to say of a head: with the ledger's chain one operation further."""
         now = time.time()
-        place, records = f"{self.store} {head.context}", records_of(delta)
-        said = encoded(place, operation, kid, head.generation, head.fence, now, records)
-        chain = self._chain(kid).digest(context.head.chain + said)
-        context_id, generation, fence, boot, cells, total, latest, horizon, _ = head
-        linked = Head(context_id, generation, fence, boot, cells, total, latest, horizon, chain)
-        return HeadRecord(self.store, operation, now, kid, linked, delta)
+        chain = self._history(context, operation, head.generation, head.fence, delta, kid, now)
+        return HeadRecord(self.store, operation, now, kid, head._replace(chain=chain), delta)
 
-    def _chain(self, kid: str) -> Mac:
-        made = self._chains.get(kid)
-        if made is None:
-            made = self._chains[kid] = Mac(self._keys.subkey("chain", kid))
-        return made
+    def _history(
+        self,
+        context: Context,
+        operation: str,
+        generation: int,
+        fence: int,
+        delta: Delta | None,
+        kid: str,
+        now: float,
+    ) -> bytes:
+        """The ledger's chain of a context, one operation further."""
+        place, records = f"{self.store} {context.id}", records_of(delta)
+        said = encoded(place, operation, kid, generation, fence, now, records)
+        mac = self._chains.get(kid)
+        if mac is None:
+            mac = self._chains[kid] = Mac(self._keys.subkey("chain", kid))
+        return mac.digest(context.head.chain + said)
 
 
 def records_of(delta: Delta | None) -> tuple[str, ...]:

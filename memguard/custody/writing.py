@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from memguard.background import Flusher
@@ -35,11 +36,11 @@ class Change:
     """
 
     operation: str
-    adds: list[Pair] = field(default_factory=list)
-    removes: list[Pair] = field(default_factory=list)
+    adds: Sequence[Pair] = ()
+    removes: Sequence[Pair] = ()
     latest: bytes = b""
     horizon: bytes = b""
-    candidates: list[Pair] = field(default_factory=list)
+    candidates: Sequence[Pair] = ()
 
     @property
     def empty(self) -> bool:
@@ -76,13 +77,15 @@ class Writing(Contexts):
             yield Acquire(self.lock, self)
         try:
             contexts = []
-            for name in names if isinstance(names, Sequence) else (yield from names()):
+            for name in (yield from names()) if callable(names) else names:
                 contexts.append(self._ready(name) or (yield from self._enter(name)))
             changes = prepare(contexts)
             live = [pair for pair in zip(contexts, changes, strict=True) if not pair[1].empty]
             try:
                 # Ended half-way, it may have announced: then the next touch settles.
-                yield from self._announce(live)
+                durable = self._announce(live)
+                if durable is not None:
+                    yield durable
                 result = yield from perform()
                 if settle is not None:
                     changes = yield from settle(contexts, changes)
@@ -97,7 +100,12 @@ class Writing(Contexts):
                 if isinstance(error, Exception) and self.anchored:
                     yield from self._resolve(live)
                 raise
-            yield from self._commit(live)
+            if live:
+                records, durable = self._advance_all(live)
+                if durable is not None:
+                    yield durable
+                    self._unsynced = 0
+                self._counted(live, records)
             return result
         finally:
             self.lock.release()
@@ -112,30 +120,29 @@ class Writing(Contexts):
                     "%s %s is in doubt: %s", self.store, context.id, type(error).__name__
                 )
 
-    def _announce(self, live: Sequence[tuple[Context, Change]]) -> Operation[None]:
+    def _announce(self, live: Sequence[tuple[Context, Change]]) -> Block | None:
+        """Say what is about to happen: in the note, or by what is returned, durably in the log."""
         if not self.anchored or not live:
-            return
-        items: list[Intent] = []
-        expect, durable = [], False
+            return None
+        places, durable = [], False
         for context, change in live:
             operation, generation = change.operation, context.head.generation
-            removes: tuple[Pair, ...] = ()
-            if operation in ("remove", "prune"):
-                removes = tuple(change.candidates or change.removes)
-            items.append(Intent(self.store, context.id, operation, generation + 1, removes))
-            expect.append(((self.store, context.id), generation))
+            places.append((self.store, context.id, operation, generation + 1))
             durable = durable or not generation or operation in DESTRUCTIVE
-        if durable:
-            yield Block(self.log.write, items, sync=True, expect=expect)
-        else:
-            self._note(items)
+        if not durable:
+            note = encode(places, self._note_key)
+            self._noted = b""  # until the operation is done, the note is news to whoever reads it
+            self._slot.write(note)
+            return None
+        items, expect = [], []
+        for (context, change), place in zip(live, places, strict=True):
+            goes = (change.candidates or change.removes) if change.operation in ("remove", "prune") else ()
+            items.append(Intent(*place, tuple(goes)))
+            expect.append(((self.store, context.id), context.head.generation))
+        return Block(self.log.write, items, sync=True, expect=expect)
 
-    def _note(self, items: Sequence[Intent]) -> None:
-        note = encode(items, self._note_key)
-        self._noted = b""  # until the operation is done, the note is news to whoever reads it
-        self._slot.write(note)
-
-    def _commit(self, live: Sequence[tuple[Context, Change]]) -> Operation[None]:
+    def _advance_all(self, live: Sequence[tuple[Context, Change]]) -> tuple[list[HeadRecord], Block | None]:
+        """The heads that the changes lead to: appended, or by what is returned, appended durably."""
         records: list[HeadRecord] = []
         expect, decisive = [], False
         for context, change in live:
@@ -145,14 +152,17 @@ class Writing(Contexts):
             decisive = decisive or not generation or change.operation in DESTRUCTIVE
             expect.append(((self.store, context.id), generation))
             records.append(self._advance(context, change))
-        if self.anchored and records:
+        if self.anchored:
             if self._due(decisive):
-                yield Block(self.log.write, records, sync=True, expect=expect)
-                self._unsynced = 0
-            else:
-                self.log.write(records, sync=False, expect=expect)
-                self._unsynced += 1
-                self._flusher.poke()
+                return records, Block(self.log.write, records, sync=True, expect=expect)
+            self.log.write(records, sync=False, expect=expect)
+            self._unsynced += 1
+            self._flusher.poke()
+        return records, None
+
+    def _counted(self, live: Sequence[tuple[Context, Change]], records: Sequence[HeadRecord]) -> None:
+        """The operation is over: its heads are written."""
+        if self.anchored:
             # Taken back, so that after a clean end an anchor that is one operation older explains nothing. Only
             # by who wrote: an operation that changed nothing may not have looked at the note that it finds.
             self._slot.write(NOTHING_NOTED)
@@ -169,10 +179,10 @@ class Writing(Contexts):
         latest, horizon, total = head.latest, head.horizon, UNCOUNTED
         if change.operation == "delete":
             removes = removes or list(context.index.items())
-            context.index, latest, adds = Index(), b"", []
+            context.index, latest, adds = Index(), b"", ()
         else:
             gone = _apply(context, adds, removes)
-            if latest and any(group == latest for group, _ in removes):
+            if removes and any(group == latest for group, _ in removes):
                 latest = latest_of(context.index)
             if change.latest and (not latest or not_after(latest, change.latest)):
                 latest = change.latest
@@ -185,19 +195,20 @@ class Writing(Contexts):
             total = known[1].total if known else 0
             total += sum(context.term(*pair) for pair in adds) - sum(context.term(*pair) for pair in removes)
             total %= MODULUS
-        cells = context.index.cells
+        generation, fence, now = head.generation + 1, head.fence, time.time()
+        chain = self._history(context, change.operation, generation, fence, delta, context.kid, now)
         after = Head(
             head.context,
-            head.generation + 1,
-            head.fence,
+            generation,
+            fence,
             self.boot,
-            cells,
+            context.index.cells,
             total,
             latest,
             horizon,
-            head.chain,
+            chain,
         )
-        return self.record(context, after, change.operation, delta, context.kid)
+        return HeadRecord(self.store, change.operation, now, context.kid, after, delta)
 
     def _due(self, decisive: bool) -> bool:
         """Whether this head must be durable before the call returns."""

@@ -16,7 +16,7 @@ import hmac
 import struct
 from typing import NamedTuple
 
-from memguard.integrity.canonical import frame, unframe
+from memguard.integrity.canonical import frame
 from memguard.integrity.mac import Mac
 
 MODULUS = 1 << 256
@@ -25,9 +25,7 @@ BOOT = 16
 COMMITMENT = 16
 #: Stands for a total that nobody has added up yet; no sum equals it.
 UNCOUNTED = -1
-_FIXED = struct.Struct(">QIQ16s32s32s")
 _PLACE = struct.Struct(">QI16s")
-_UNSTATED = bytes(32)
 
 
 class Head(NamedTuple):
@@ -55,41 +53,12 @@ class Head(NamedTuple):
     horizon: bytes = b""
     chain: bytes = bytes(32)
 
-    def _mask(self, key: bytes) -> int:
+    def mask(self, key: bytes) -> int:
+        """What hides the sum of this head, under its store's mask key."""
         place = _PLACE.pack(self.generation, self.fence, self.boot) + self.context.encode(
             "utf-8", "surrogatepass"
         )
         return int.from_bytes(hmac.digest(key, b"memguard/mask/1" + place, "sha256"), "big")
-
-    def encode(self, key: bytes | None) -> bytes:
-        """The head's bytes, its sum masked under the store's mask key; without a key the sum is left out."""
-        masked = _UNSTATED if key is None else ((self.total + self._mask(key)) % MODULUS).to_bytes(32, "big")
-        return frame(
-            self.context.encode("utf-8", "surrogatepass"),
-            _FIXED.pack(self.generation, self.fence, self.cells, self.boot, masked, self.chain),
-            self.latest,
-            self.horizon,
-        )
-
-    @classmethod
-    def decode(cls, data: bytes, key: bytes | None) -> Head:
-        """Read :meth:`encode`'s bytes.
-
-        Raises:
-            ValueError: not such bytes.
-        """
-        context, fixed, latest, horizon = unframe(data)
-        try:
-            generation, fence, cells, boot, masked, chain = _FIXED.unpack(fixed)
-        except struct.error as error:
-            raise ValueError(str(error)) from None
-        name = context.decode("utf-8", "surrogatepass")
-        head = cls(name, generation, fence, boot, cells, UNCOUNTED, latest, horizon, chain)
-        if key is None:
-            if masked != _UNSTATED:
-                raise ValueError("a sum is stated where it follows from the cells")
-            return head
-        return head._replace(total=(int.from_bytes(masked, "big") - head._mask(key)) % MODULUS)
 
     @property
     def commitment(self) -> bytes:

@@ -19,7 +19,7 @@ from hmac import compare_digest
 from typing import NamedTuple
 
 from memguard.errors import TamperedError
-from memguard.integrity.canonical import frame
+from memguard.integrity.canonical import LENGTHS, frame
 from memguard.integrity.mac import Mac
 
 PREFIX = "mg1."
@@ -31,17 +31,6 @@ _FIELDS = struct.Struct(">QII16s16s32s")
 FIXED = _FIELDS.size
 CONTENT, EXTRA = FIXED - 32, FIXED + TAG
 _DOMAIN = b"memguard/row/1"
-_pack_length = struct.Struct(">I").pack
-
-
-class _Lengths(dict[int, bytes]):
-    """Lengths as they stand in a frame. Most parts are short: to look one up is a third of packing it."""
-
-    def __missing__(self, length: int) -> bytes:
-        return _pack_length(length)
-
-
-_LENGTHS = _Lengths((length, _pack_length(length)) for length in range(512))
 
 
 class Seal(NamedTuple):
@@ -79,8 +68,12 @@ class Seal(NamedTuple):
 
     def encode(self) -> str:
         """The seal as it stands in the store."""
-        text = b2a_base64(self.packed, newline=False).decode("ascii")
-        return f"{PREFIX}{self.kid}.{text.rstrip('=') if self.extra else text}"
+        return _text(self.kid, self.packed, self.extra)
+
+
+def _text(kid: str, packed: bytes, extra: bytes) -> str:
+    text = b2a_base64(packed, newline=False).decode("ascii")
+    return f"{PREFIX}{kid}.{text.rstrip('=') if extra else text}"  # without extra bytes nothing is padded
 
 
 def unpack(text: object, record: str) -> tuple[str, bytes]:
@@ -162,12 +155,30 @@ class Sealer:
 
     def tag(self, fields: bytes, key: bytes, extra: bytes, bound: Iterable[bytes]) -> bytes:
         """The 16 bytes over packed fields (:data:`FIXED` bytes), record key, extra bytes and bound fields."""
-        lengths = _LENGTHS
+        lengths = LENGTHS
         pieces = [fields, lengths[len(key)], key, lengths[len(extra)], extra]
         for part in bound:
-            pieces.append(lengths[len(part)])
-            pieces.append(part)
+            pieces += (lengths[len(part)], part)
         return self._digest(b"".join(pieces))[:TAG]  # of fields || frame(key, extra, *bound)
+
+    def stamp(
+        self,
+        key: bytes,
+        numbers: tuple[int, int, int],
+        prev: bytes,
+        replaced: bytes,
+        content: bytes,
+        bound: tuple[bytes, ...],
+        extra: bytes = b"",
+    ) -> tuple[str, bytes]:
+        """Text and tag of the seal of a new row: what a writer needs of :meth:`seal`.
+
+        Args:
+            numbers: generation, fence and size.
+        """
+        fields = _FIELDS.pack(*numbers, prev, replaced, content)
+        tag = self.tag(fields, key, extra, bound)
+        return _text(self.kid, fields + tag + extra, extra), tag
 
     def seal(
         self,

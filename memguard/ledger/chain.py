@@ -14,6 +14,7 @@ from __future__ import annotations
 import hmac
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from memguard.integrity.canonical import frame as _texts
 from memguard.ports import LedgerEntry
@@ -39,8 +40,14 @@ def encoded(
         numbers = _NUMBERS.pack(generation, fence, time + 0.0, len(records))
     except struct.error as exc:
         raise ValueError(f"a ledger number is out of range: {exc}") from None
-    texts = _texts(context.encode(), operation.encode(), kid.encode())
-    return b"".join((_DOMAIN, texts, numbers, _texts(*[record.encode() for record in records])))
+    return b"".join(
+        (_opening(context, operation, kid), numbers, _texts(*[record.encode() for record in records]))
+    )
+
+
+@lru_cache(maxsize=4096)
+def _opening(context: str, operation: str, kid: str) -> bytes:
+    return _DOMAIN + _texts(context.encode(), operation.encode(), kid.encode())
 
 
 def encode(entry: LedgerEntry) -> bytes:

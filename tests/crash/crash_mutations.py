@@ -93,7 +93,7 @@ def index_first() -> None:
         for context, change in live:
             for group, cell in change.adds:
                 context.index.add(group, cell)
-        return (yield from original(self, live))
+        return original(self, live)
 
     Custody._announce = announce  # type: ignore[method-assign]
     Custody._resolve = _nothing  # type: ignore[method-assign,assignment]

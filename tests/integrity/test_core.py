@@ -14,9 +14,10 @@ from memguard.anchorlog import AnchorLog
 from memguard.errors import AnchorError, IntegrityError, RollbackError, TamperedError, UnknownKeyError
 from memguard.integrity.audit import examine, extra, findings
 from memguard.integrity.canonical import canonical_json, frame, unframe
-from memguard.integrity.head import MODULUS, Accumulator, Head
+from memguard.integrity.head import MODULUS, UNCOUNTED, Accumulator, Head
 from memguard.integrity.index import CELL, MAIN, MEMBER, Index, newest, not_after, pack_key, split, unpack_key
 from memguard.integrity.logview import HeadRecord, Intent, LogView, Note
+from memguard.integrity.records import CARRIED, HEAD, STATED, read_head, say_head
 from memguard.integrity.tag import NOTHING, Seal, Sealer, parse
 from memguard.integrity.verifier import Claim, Context
 from memguard.testing.anchors import FaultyAnchor, MemoryAnchor
@@ -234,16 +235,31 @@ heads = st.builds(
 
 @given(heads, st.binary(min_size=32, max_size=32))
 def test_a_head_reads_back_and_hides_its_sum(head: Head, key: bytes) -> None:
-    data = head.encode(key)
-    assert Head.decode(data, key) == head
-    assert Head.decode(data, key[::-1] + b"x").total != head.total
+    record = HeadRecord("store", "recover", 1.5, "k", head, None)
+    data = say_head(STATED, "k", record, key)
+    kind, kid, *parts = unframe(data)
+    assert (kind, kid) == (STATED, b"k")
+    assert read_head(kind, "k", parts, lambda store, kid: key) == record
+    assert read_head(kind, "k", parts, lambda store, kid: key[::-1] + b"x").head.total != head.total
     assert head.total == 0 or head.total.to_bytes(32, "big") not in data
 
 
-@given(st.binary(max_size=200))
-def test_bytes_that_are_no_head_are_a_value_error(data: bytes) -> None:
+cells = st.lists(st.tuples(st.binary(max_size=9), st.binary(min_size=CELL, max_size=CELL)), max_size=4).map(
+    tuple
+)
+
+
+@given(heads, cells, cells)
+def test_a_head_reads_back_with_its_cells_and_without_its_sum(head: Head, adds: Any, removes: Any) -> None:
+    record = HeadRecord("store", "put", 1.5, "k", head._replace(total=UNCOUNTED), (adds, removes))
+    kind, _, *parts = unframe(say_head(HEAD, "k", record._replace(head=head), None))
+    assert read_head(kind, "k", parts, lambda store, kid: b"") == record
+
+
+@given(st.lists(st.binary(max_size=100), max_size=9), st.sampled_from([HEAD, STATED, CARRIED]))
+def test_bytes_that_are_no_head_are_a_value_error(parts: list[bytes], kind: bytes) -> None:
     with pytest.raises(ValueError):
-        Head.decode(data, bytes(32))
+        read_head(kind, "k", parts, lambda store, kid: bytes(32))
 
 
 @given(
@@ -375,6 +391,8 @@ def small_log() -> tuple[LogView, list[bytes]]:
         records.append(view.intent(Intent("store", CONTEXT, "put", number)))
         records.append(view.head(HeadRecord("store", "put", float(number), "k", Head(CONTEXT, number), None)))
     records.append(view.note(Note("store", "accept", {"reason": "x"})))
+    view = LogView(RING)
+    view.feed(records)
     return view, records
 
 
