@@ -47,7 +47,9 @@ def _lines(path: Path) -> list[Corpus]:
         for line in path.read_text(encoding="utf-8").splitlines():
             if line.strip():
                 entry = json.loads(line)
-                texts[{"attack": True, "benign": False, 1: True, 0: False}[entry["label"]]].append(str(entry["text"]))
+                texts[{"attack": True, "benign": False, 1: True, 0: False}[entry["label"]]].append(
+                    str(entry["text"])
+                )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
             "this is no corpus",
@@ -87,8 +89,8 @@ def stored(corpora: Sequence[Corpus], configurations: Sequence[str], most: int, 
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
             about = {"configuration": configuration, "sut": STORE, "channel": UNTRUSTED}
-            name, kinds = f"corpus {corpus.name}", "outside" if corpus.planted else "user"
-            rows.append(AttackRow(**about, family=name, source=kinds, **counts).bounded())
+            about |= {"family": f"corpus {corpus.name}", "source": "outside" if corpus.planted else "user"}
+            rows.append(AttackRow.model_validate({**about, **counts}).bounded())
     return rows
 
 

@@ -85,7 +85,7 @@ def measure(
             "benign_withheld": sum(m is None for m in mine),
             "benign_for_action": sum(m == t.text for m, t in zip(acted, secrets, strict=True)),
         }
-        rows = [AttackRow(**base, source="user", **counts, **benign)]
+        rows = [AttackRow.model_validate({**base, "source": "user", **counts, **benign})]
         rows.append(_planted(target, guarded, base, agent, most))
     return [row.bounded() for row in rows]
 
@@ -110,7 +110,7 @@ def _planted(target: Any, guarded: bool, base: Mapping[str, str], agent: Agent, 
         counts["readable"] += _find(served, key) is not None
         counts["served_for_action"] += _find(acting, key) is not None
         counts["succeeded"] += agent.did(steps, attack.marks)
-    return AttackRow(**base, source="planted", **counts)
+    return AttackRow.model_validate({**base, "source": "planted", **counts})
 
 
 def _acting(target: Any, ask: str) -> list[Served]:

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -136,10 +136,9 @@ class _Scene:
             self._count(self._kind(space), **self._benign(space, twin))
         if self.cell.channel == SIGNED and not self.crowded:
             self._revert(twins)
-        about = self.cell.configuration, self.cell.sut, self.cell.channel, self.family.name
-        names = ("configuration", "sut", "channel", "family")
+        about = asdict(self.cell)
         return [
-            AttackRow(**dict(zip(names, about, strict=True)), source=kind, **_plain(counts))
+            AttackRow.model_validate({**about, "source": kind, **_plain(counts)})
             for kind, counts in sorted(self.counts.items())
         ]
 
