@@ -30,6 +30,7 @@ from memguard.guards.normal import normalise
 from memguard.integrity.canonical import frame
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Note
+from memguard.integrity.mac import same
 from memguard.ports import KeyRing
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS allowed (
@@ -265,7 +266,7 @@ class AllowList:
         if len(rows) < count:
             raise _edited(RollbackError, count - len(rows))
         for row in rows:
-            if not hmac.compare_digest(self._tag(row[:9]), str(row[9])):
+            if not same(self._tag(row[:9]), row[9]):
                 raise _edited(TamperedError, row[0])
         if head is not None and _digest(rows) != head.chain:
             raise _edited(RollbackError, count)

@@ -23,6 +23,7 @@ from typing import Any
 
 from memguard.guard import Compare, Standing
 from memguard.integrity.canonical import frame
+from memguard.integrity.mac import same
 from memguard.ports import KeyRing
 from memguard.slots import Slot, contradiction
 
@@ -213,9 +214,8 @@ class Histories:
         if row is None or row[1] not in self._keys.ids:
             return None
         value, kid, tag = row
-        return (
-            History.from_json(value) if hmac.compare_digest(self._tag(scope, value, kid), str(tag)) else None
-        )
+        true = isinstance(value, str) and same(self._tag(scope, value, kid), tag)
+        return History.from_json(value) if true else None
 
     def _write(self, histories: list[tuple[str, History]]) -> None:
         kid, rows = self._keys.current, []

@@ -26,6 +26,7 @@ from memguard.errors import IntegrityError, RollbackError, TamperedError
 from memguard.integrity.canonical import canonical_json, frame
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Note
+from memguard.integrity.mac import same
 from memguard.labels import Label
 from memguard.ports import KeyRing
 
@@ -150,7 +151,7 @@ class LabelBook:
 
     def _checked_row(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         *place, kid, tag = row
-        if not hmac.compare_digest(self._tag(tuple(place), str(kid)), str(tag)):
+        if not same(self._tag(tuple(place), str(kid)), tag):
             raise TamperedError(
                 "a label in the guard's own database was changed.",
                 case="state",

@@ -8,13 +8,13 @@ the home, and raises no trust that a record was not given by its own source.
 from __future__ import annotations
 
 import hashlib
-import hmac
 import logging
 import os
 import sqlite3
 from typing import Final
 
 from memguard.integrity.canonical import frame
+from memguard.integrity.mac import same
 from memguard.record import Parent, Trust
 
 _SCHEMA: Final = """CREATE TABLE IF NOT EXISTS recalled (digest BLOB PRIMARY KEY, record TEXT NOT NULL,
@@ -68,7 +68,7 @@ class Digests:
         said = (digest, record, trust, by)
         if not all(map(isinstance, (*said, tag), (bytes, str, str, bytes, bytes))):
             return None
-        if not hmac.compare_digest(self._tag(*said), tag):
+        if not same(self._tag(*said), tag):
             return None
         return None if by == self._mark(source) else Parent(record, Trust(trust))
 

@@ -8,7 +8,7 @@ from langgraph.store.base import PutOp
 
 from memguard.context import current_source
 from memguard.decision import Decision, Disposition
-from memguard.effects import Operation, Twin
+from memguard.effects import Block, Operation, Twin
 from memguard.engine import MemGuard
 from memguard.errors import QuarantinedError, RejectedError
 from memguard.events import WriteDecided
@@ -56,13 +56,13 @@ class StoreScreen:
             self._mg.events.emit(WriteDecided(self._store, name(namespace, key), decision))
         if decision.disposition is Disposition.REJECT:
             raise RejectedError(
-                "a guard rejected a write.",
+                "a guard rejected a write; nothing of it is kept.",
                 code=decision.code or None,
                 where=name(namespace, key),
                 why=decision.reason,
             )
         if decision.disposition is Disposition.QUARANTINE:
-            self._withhold(namespace, key, value, op, outcome, decision)
+            yield Block(self._withhold, namespace, key, value, op, outcome, decision)  # waits for a disk
             return None
         label = Label.of(outcome.record.provenance, decision)
         self._mg.recall.note(outcome.record, label.trust, stored=True)

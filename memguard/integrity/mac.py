@@ -8,6 +8,7 @@ messages begin with, are computed once and copied for each message. The result i
 from __future__ import annotations
 
 import hashlib
+import hmac
 
 _BLOCK = 64
 _INNER = bytes(byte ^ 0x36 for byte in range(256))
@@ -40,3 +41,14 @@ class Mac:
         inner.update(message)
         outer.update(inner.digest())
         return outer.digest()
+
+
+def same(expected: str | bytes, found: object) -> bool:
+    """Whether a tag that was read back is the expected one, in constant time.
+
+    Whatever a database may hold in its place (null, a number, text that is not ASCII) is just another tag.
+    """
+    if isinstance(expected, str):
+        expected = expected.encode()
+        found = found.encode("utf-8", "surrogatepass") if isinstance(found, str) else found
+    return isinstance(found, bytes) and hmac.compare_digest(expected, found)
