@@ -56,7 +56,8 @@ def guard_store(
         table.custody = custody
     bound = binding(mg, custody.store, places, "namespace")
     if mg.screening.writes:
-        operations.screen = StoreScreen(mg, custody.store, bound)
+        visible = operations if bound is None else ScopedStore(operations, bound)
+        operations.screen = StoreScreen(mg, custody.store, bound, visible.batch)
     sweeps = shipped in _SQLITE
     face: Any = ReadStore(operations, mg.reading, custody.store, max_nodes=mg.config.guards.limits.max_nodes)
     if bound is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from langgraph.store.base import PutOp
+from langgraph.store.base import GetOp, ListNamespacesOp, PutOp
 
 from memguard.context import current_source
 from memguard.decision import Decision, Disposition
@@ -14,12 +16,16 @@ from memguard.errors import QuarantinedError, RejectedError
 from memguard.events import WriteDecided
 from memguard.integrations.langgraph.scoping import Binding, subject
 from memguard.integrations.langgraph.store_rows import Namespace, context_of, name
-from memguard.labels import Label
+from memguard.labels import Label, label_of
 from memguard.pipeline import Outcome
-from memguard.record import Record, text_of
+from memguard.record import Lineage, Parent, Record, Trust, text_of
 
 #: Values inside values that are looked at for strings to rewrite.
 _DEEPEST = 50
+#: Namespaces that are looked through for a parent that its child's own namespace does not have.
+_PLACES = 64
+
+Batch = Callable[[Sequence[Any]], Operation[list[Any]]]
 
 
 class Screened(NamedTuple):
@@ -30,10 +36,14 @@ class Screened(NamedTuple):
 
 
 class StoreScreen:
-    """The write chain for the items of one guarded store."""
+    """The write chain for the items of one guarded store.
 
-    def __init__(self, mg: MemGuard, store: str, bound: Binding | None) -> None:
-        self._mg, self._store, self._bound = mg, store, bound
+    Args:
+        batch: reads through the guard, within what the principal may see: parents are looked up by it.
+    """
+
+    def __init__(self, mg: MemGuard, store: str, bound: Binding | None, batch: Batch) -> None:
+        self._mg, self._store, self._bound, self._batch = mg, store, bound, batch
 
     def __call__(
         self, namespace: Namespace, key: str, value: dict[str, Any], claims: Any, op: PutOp
@@ -48,6 +58,8 @@ class StoreScreen:
         """
         screening = self._mg.screening
         record = self._record(namespace, key, value, claims)
+        if any(parent.trust is None for parent in record.lineage.parents):
+            record = yield from self._with_parents(record, namespace)
         outcome: Outcome = yield Twin(screening.write, screening.awrite, record)
         decision, stored = outcome.decision, value
         if decision.disposition is Disposition.REWRITE:
@@ -78,6 +90,40 @@ class StoreScreen:
             record = Record(text, self._store, key, record.source, record.lineage, data={"claims": claims})
         owner = None if self._bound is None else self._bound.map.scope_of(namespace)
         return subject(record, (*namespace, key), value, owner)
+
+    def _with_parents(self, record: Record, namespace: Namespace) -> Operation[Record]:
+        """The record with the trust of parents that were named by key: in its own namespace, else in another one.
+
+        A key that several namespaces have counts as the least trusted of them; one that the principal may not
+        see, or that nobody has, stays without a level and so counts as unknown.
+        """
+        parents = record.lineage.parents
+        most = self._mg.config.guards.limits.max_parents
+        wanted = [parent.id for parent in parents if parent.trust is None][:most]
+        found = yield from self._levels(wanted, [namespace])
+        missing = [ident for ident in wanted if ident not in found]
+        if missing:
+            (names,) = yield from self._batch([ListNamespacesOp(limit=_PLACES + 1)])
+            if len(names) <= _PLACES:
+                others = [tuple(name) for name in names if tuple(name) != namespace]
+                found.update((yield from self._levels(missing, others)))
+        known = (Parent(p.id, p.trust if p.trust is not None else found.get(p.id)) for p in parents)
+        return replace(record, lineage=Lineage(tuple(known)))
+
+    def _levels(self, keys: Sequence[str], namespaces: Sequence[Namespace]) -> Operation[dict[str, Trust]]:
+        """The least trust of the items of these keys, for those that are there."""
+        ops = [GetOp(namespace, key, refresh_ttl=False) for namespace in namespaces for key in keys]
+        items = (yield from self._batch(ops)) if ops else []
+        found: dict[str, Trust] = {}
+        for op, item in zip(ops, items, strict=True):
+            if item is None:
+                continue
+            label = label_of(item) or Label()
+            level = label.trust
+            if label.source.kind != "summary":  # policy may have lowered its source since
+                level = min(level, self._mg.screening.trust(label.source) or level)
+            found[op.key] = min(level, found.get(op.key, level))
+        return found
 
     def _rewritten(
         self, value: dict[str, Any], record: Record, decision: Decision
