@@ -16,6 +16,7 @@ import sqlite3
 import threading
 from array import array
 from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import closing
 from operator import itemgetter, mul
 from pathlib import Path
@@ -36,40 +37,53 @@ _SCHEMA = """CREATE TABLE IF NOT EXISTS histories (
 
 
 class Rounded:
-    """An embedding in eight bits a number: a fifth of a per cent off in a cosine, and small."""
+    """A kept embedding in eight bits a number: a fifth of a per cent off in a cosine, and small."""
 
-    __slots__ = ("_at", "_there", "norm", "values")
+    __slots__ = ("norm", "values")
 
     def __init__(self, values: array[int]) -> None:
         self.values = values
-        # Only where it is not zero: a hashed text is mostly zeros.
-        places = [at for at, value in enumerate(values) if value]
-        self._there = [values[at] for at in places]
-        if len(places) == 1:  # itemgetter answers with a tuple from two on
-            places, self._there = places * 2, [*self._there, 0]
-        self._at = itemgetter(*places) if places else None
         self.norm = math.sqrt(sum(map(mul, values, values)))
 
-    @classmethod
-    def of(cls, vector: list[float]) -> Rounded:
-        """The rounded form of a vector."""
-        scale = max(map(abs, vector), default=0.0)
-        return cls(array("b", (round(127 * x / scale) for x in vector) if scale else bytes(len(vector))))
+
+class Vector:
+    """A new embedding, made a unit vector, as the numbers that are not zero: a hashed text is mostly zeros."""
+
+    __slots__ = ("_at", "numbers", "places", "rounded", "size")
+
+    def __init__(self, vector: Sequence[float]) -> None:
+        self.size = len(vector)
+        norm = math.sqrt(sum(map(mul, vector, vector)))
+        # A vector that is no direction (zero, infinite, not a number) is like nothing.
+        sound = math.isfinite(norm) and norm > 0
+        self.places = [at for at, x in enumerate(vector) if x] if sound else []
+        self.numbers = [vector[at] / norm for at in self.places]
+        # itemgetter answers with a tuple from two on.
+        self._at = itemgetter(*self.places, *self.places[:1]) if self.places else None
+        scale = max(map(abs, self.numbers), default=1.0)
+        values = array("b", bytes(self.size))
+        for at, x in zip(self.places, self.numbers, strict=True):
+            values[at] = round(127 * x / scale)
+        self.rounded = Rounded(values)
+
+    def dot(self, other: Sequence[float]) -> float:
+        """The scalar product; the first number is asked for twice and counted once."""
+        return sum(map(mul, self.numbers, self._at(other))) if self._at is not None else 0.0
 
     def cosine(self, other: Rounded) -> float:
         """In [-1, 1]; 0 with a zero vector."""
-        if self._at is None or not other.norm:
-            return 0.0
-        return sum(map(mul, self._there, self._at(other.values))) / (self.norm * other.norm)
+        return self.dot(other.values) / other.norm if other.norm else 0.0
 
 
 class History:
     """One scope's. ``compare`` first, then ``add``."""
 
-    __slots__ = ("count", "dirty", "distance", "recent", "slots", "sources", "square", "total")
+    __slots__ = ("count", "dirty", "distance", "length", "recent", "slots", "sources", "square", "total")
 
     def __init__(self, dimensions: int) -> None:
+        #: Sum of all embeddings, and its length.
         self.total = [0.0] * dimensions
+        self.length = 0.0
         #: The last embeddings, rounded.
         self.recent: list[Rounded] = []
         self.count = 0
@@ -81,7 +95,7 @@ class History:
         self.slots: dict[Slot, None] = {}
         self.dirty = False
 
-    def compare(self, record: Compare, vector: list[float], rounded: Rounded) -> Standing:
+    def compare(self, record: Compare, vector: Vector) -> Standing:
         """How the record stands against what was added before."""
         if not self.count:
             return Standing(known_source=False)
@@ -90,29 +104,30 @@ class History:
         recent = 1 + int(source[1]) if source and record.moment - source[0] < _MINUTE else 1
         return Standing(
             self.count,
-            max((rounded.cosine(other) for other in self.recent), default=None),
-            (self._distance(vector) - self.distance) / spread,
+            max(map(vector.cosine, self.recent), default=None),
+            (self._away(vector) - self.distance) / spread,
             recent,
             int(source[2]) if source else 0,
             source is not None,
             bool(record.slots) and contradiction(record.slots, tuple(self.slots)) is not None,
         )
 
-    def _distance(self, vector: list[float]) -> float:
-        norm = math.sqrt(sum(x * x for x in self.total))
-        return 1.0 - sum(map(mul, self.total, vector)) / norm if norm else 0.0
+    def _away(self, vector: Vector) -> float:
+        """One minus the cosine to the centre."""
+        return 1.0 - vector.dot(self.total) / self.length if self.length else 0.0
 
-    def add(self, record: Compare, vector: list[float], rounded: Rounded) -> None:
+    def add(self, record: Compare, vector: Vector) -> None:
         """Remember it."""
         self.dirty = True
         if self.count:
-            weight = 1 / self.count
-            away = self._distance(vector)
+            weight, away = 1 / self.count, self._away(vector)
             self.distance += (away - self.distance) * weight
             self.square += (away * away - self.square) * weight
         self.count += 1
-        self.total = [a + b for a, b in zip(self.total, vector, strict=True)]
-        self.recent = [*self.recent[1 - KEPT :], rounded]
+        for at, x in zip(vector.places, vector.numbers, strict=True):
+            self.total[at] += x
+        self.length = math.sqrt(sum(map(mul, self.total, self.total)))
+        self.recent = [*self.recent[1 - KEPT :], vector.rounded]
         self._wrote(str(record.source), record.moment)
         if record.trusted:
             for slot in record.slots:
@@ -147,6 +162,7 @@ class History:
         """What :meth:`as_json` wrote."""
         made = cls(0)
         made.total, recent, made.count, made.distance, made.square, made.sources, slots = json.loads(text)
+        made.length = math.sqrt(sum(map(mul, made.total, made.total)))
         made.slots = {Slot(frozenset(about), kind, _tuple(value)): None for about, kind, value in slots}
         made.recent = [Rounded(array("b", bytes.fromhex(values))) for values in recent]
         return made
@@ -175,13 +191,12 @@ class Histories:
         return self._stand(record, remember=False)
 
     def _stand(self, record: Compare, *, remember: bool) -> Standing:
-        vector = _unit(record.vector)
-        rounded = Rounded.of(vector)
+        vector = Vector(record.vector)
         with self._mutex:
-            history = self._of(record, len(vector))
-            standing = history.compare(record, vector, rounded)
+            history = self._of(record, vector.size)
+            standing = history.compare(record, vector)
             if remember:
-                history.add(record, vector, rounded)
+                history.add(record, vector)
         return standing
 
     def _of(self, record: Compare, dimensions: int) -> History:
@@ -244,8 +259,3 @@ class Histories:
 def _tuple(value: Any) -> Any:
     """What JSON made of nested tuples, as they were."""
     return tuple(map(_tuple, value)) if isinstance(value, list) else value
-
-
-def _unit(vector: tuple[float, ...]) -> list[float]:
-    norm = math.sqrt(sum(x * x for x in vector))
-    return [x / norm for x in vector] if norm else list(vector)

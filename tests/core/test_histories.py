@@ -106,6 +106,17 @@ class TestStanding:
         standing = made.compare(record((0.0, 0.0, 0.0)))
         assert (standing.nearest, standing.drift) == (0.0, 0.0)
 
+    @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), 1e300])
+    def test_a_vector_that_is_no_direction_is_nothing_like_anything(
+        self, tmp_path: Path, keys: KeyRing, bad: float
+    ) -> None:
+        made = Histories(tmp_path / "s.db", keys, "e")
+        made.compare(record((1.0, 0.0, 0.0)))
+        assert made.compare(record((bad, 1.0, 0.0))).nearest == pytest.approx(0.0)
+        assert made.compare(record((1.0, 0.0, 0.0))).nearest == pytest.approx(1.0, abs=0.01)
+        made.close()
+        assert Histories(tmp_path / "s.db", keys, "e").look(record()).nearest == pytest.approx(1.0, abs=0.01)
+
 
 SCOPES = st.sampled_from(
     [Scope("a", "x"), Scope("a", "y"), Scope("b", "x"), Scope("a"), Scope(user="a"), Scope()]
