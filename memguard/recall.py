@@ -139,7 +139,8 @@ class Recall:
     def attached(self, record: Record) -> Record:
         """The record as the write chain must see it: with what it came out of as further parents.
 
-        ``data["recalled"]`` names those, ``data["agreeing"]`` the provenance of others that say the same.
+        ``data["recalled"]`` names those, ``data["repeated"]`` says that it is such a record once more, and
+        ``data["agreeing"]`` has the provenance of others that say the same.
         A source that signs speaks for itself, whoever said it before.
         """
         who = record.source
@@ -154,6 +155,8 @@ class Recall:
         found, repeated = ((), False) if signed else self._sources_of(text, str(record.source), level)
         counts = self.counts
         self.counts = Counts(counts.records + 1, counts.recalled + bool(found), counts.repeated + repeated)
+        if repeated:
+            data["repeated"] = True
         if found:
             data["recalled"] = found
             known = {parent.id for parent in record.lineage.parents if parent.trust is not None}

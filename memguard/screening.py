@@ -181,6 +181,9 @@ class Screening:
         if chain.stage is Stage.READ and self.recall is not None:
             self.recall.note(outcome.record, decision.trust or record.trust or Trust.UNKNOWN)
         if self._tally is not None:
+            for what in ("recalled", "repeated"):
+                if chain.stage is Stage.WRITE and record.data.get(what):
+                    self._tally.note(record.store, what)
             self._tally.add(record.store, chain.stage.value, decision)
             if chain.observing and self._noted != (day := today()):
                 self._noted = day

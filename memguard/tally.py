@@ -56,15 +56,15 @@ class Tally:
     def add(self, store: str, stage: str, decision: Decision) -> None:
         """Count one decision."""
         allowed = not decision.flagged
-        key = (
-            today().isoformat(),
-            store,
-            stage,
-            "" if allowed else decision.guard,
-            "" if allowed else decision.code,
-            str(decision.disposition),
-            str(decision.would or ""),
-        )
+        who = ("", "") if allowed else (decision.guard, decision.code)
+        self._add((store, stage, *who, str(decision.disposition), str(decision.would or "")))
+
+    def note(self, store: str, what: str) -> None:
+        """Count a record that is no decision: ``recalled`` (it came out of another one) or ``repeated``."""
+        self._add((store, what, "", "", "", ""))
+
+    def _add(self, line: tuple[str, str, str, str, str, str]) -> None:
+        key = (today().isoformat(), *line)
         with self._mutex:
             self._pending[key] += 1
             self._count += 1

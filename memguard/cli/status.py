@@ -78,6 +78,8 @@ def _decided(tally: Tally) -> dict[str, Any]:
         "writes_flagged": sum(c.n for c in writes if c.disposition in ("flag", "rewrite")),
         "writes_withheld": sum(c.n for c in writes if c.disposition in held),
         "would_withhold": sum(c.n for c in counts if c.would in held and c.disposition not in held),
+        "writes_recalled": sum(c.n for c in counts if c.stage == "recalled"),
+        "writes_repeated": sum(c.n for c in counts if c.stage == "repeated"),
         "guard_failures": sum(c.n for c in counts if c.code == FAILED),
         "counted_since": min((c.day for c in counts), default=None),
     }

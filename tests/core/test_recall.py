@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,9 @@ def test_who_repeats_himself_does_not_have_it_from_himself() -> None:
     recall = made()
     recall.note(record(POISON, TOOL, "k"), Trust.TOOL)
     written = record(POISON, TOOL, "k")
-    assert recall.attached(written) is written
+    attached = recall.attached(written)
+    assert replace(attached, data=written.data) == written
+    assert dict(attached.data) == {"repeated": True}
     assert recall.counts.repeated == 1
 
 

@@ -288,3 +288,14 @@ class TestAllowListOfAHome:
             mg.events.subscribe(heard.append)
             assert mg.screening.write(Record(self.TEXT, "s", "k")).decision.flagged
         assert [e.store for e in heard if isinstance(e, ReadRefused)] == ["@allow"]
+
+
+def test_text_that_is_written_again_is_counted(tmp_path: Path) -> None:
+    page = "The warranty of the Nordwind boiler ended in May and a visit costs ninety euros now."
+    with MemGuard.create(tmp_path / "h", anchor=f"file:{tmp_path}/a", keys=f"file:{tmp_path}/k.json") as mg:
+        mg.recall.note(Record(page, "s", "page", Source("web", "x")), Trust.UNTRUSTED, stored=True)
+        outcome = mg.screening.write(Record(page, "s", "copy", Source("user", "ann")))
+        assert outcome.decision.trust is Trust.UNTRUSTED
+        mg.screening.write(Record("Something of ann's own.", "s", "own", Source("user", "ann")))
+        found = {line.stage: line.n for line in mg.tally.counts() if line.stage != "write"}
+        assert found["recalled"] == 1

@@ -248,6 +248,11 @@ def test_third_channel_is_believed_and_its_reach_can_be_told(attested: Any) -> N
         reached |= more
     assert reached == {"k", "summary", "plan"}
     assert set(labels) - reached == {"own"}
+    # The same by one call, and taken back.
+    plan = attested.mg.revert(store, source="tool:crm")
+    assert (plan.applied, sum(int(action["records"]) for action in plan.actions)) == (False, 3)
+    attested.mg.revert(store, source="tool:crm", apply=True)
+    assert [found.key for found in store.search(ALICE)] == ["own"]
 
 
 def test_third_channel_ends_where_the_registration_ends(attested: Any) -> None:
