@@ -20,6 +20,11 @@ _SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table"}
 _CONFIGURATIONS = ("bare", "observe", "balanced", "strict")
 _SUTS = ("langgraph-sqlite-store", "langgraph-sqlite-saver")
 _CHANNELS = ("untrusted", "forged", "signed", "reworded", "cross-context")
+#: Stands over what content alone says of corpora.
+FITTED = (
+    "Content alone, with the released weights. Sources that they were fitted on are not held out here: "
+    "python -m memguard.bench.attack.content does that."
+)
 
 
 @click.command("attack")
@@ -153,7 +158,7 @@ def attack(
         if not quiet:
             click.echo(f"  {time.monotonic() - started:5.1f} s  {message}", err=True)
 
-    done = folder.cells()
+    done, workers = folder.cells(), jobs or os.cpu_count() or 1
     document: dict[str, Any] = {}
     try:
         rows = running.measure(
@@ -161,15 +166,14 @@ def attack(
             done=done,
             keep=lambda ident, value: folder.append("attack", ident, value),
             say=say,
-            jobs=jobs or os.cpu_count() or 1,
+            jobs=workers,
         )
         if read:
             most, most_stored = by_path.QUICK if quick else by_path.FULL
             say(f"{len(read)} corpora, content alone")
             document["content"] = [r.model_dump() for r in by_path.content(read, most, seed)]
             say(f"{len(read)} corpora, in a store")
-            with running.quietly():
-                rows += by_path.stored(read, plan.configurations, most_stored, seed)
+            rows += by_path.stored(read, plan.configurations, most_stored, seed, workers)
         if amg:
             from memguard.bench.attack import amg as other
 
@@ -240,7 +244,8 @@ def render(document: dict[str, Any], rows: Sequence[AttackRow], form: str) -> st
 
     parts = [table(rows), summary(rows)]
     if "content" in document:
-        parts.append(content.table([content.ContentRow(**row) for row in document["content"]]))
+        told = content.table([content.ContentRow(**row) for row in document["content"]])
+        parts.append(f"{FITTED}\n\n{told}")
     if "amg" in document:
         parts.append(amg.table([amg.AmgRow(**row) for row in document["amg"]]))
     text = "\n\n".join(parts)

@@ -11,6 +11,7 @@ import json
 import random
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
@@ -20,11 +21,14 @@ from memguard.bench.attack.channels import PAGE, UNTRUSTED, USER, Claim, claim_o
 from memguard.bench.attack.content import ContentRow, rows_of
 from memguard.bench.attack.corpora import Corpus, read
 from memguard.bench.attack.rows import AttackRow
+from memguard.bench.attack.run import quietly
 from memguard.bench.attack.targets import STORE, Target, opened
 from memguard.errors import ConfigError
 
 #: Texts of one source that are judged by content and that go into a store, quick and full.
 QUICK, FULL = (100, 20), (1000, 150)
+PLACES = ("n", "stored", "readable", "served_for_action", "succeeded")
+BENIGN = ("benign_n", "benign_readable", "benign_withheld", "benign_own_n", "benign_for_action")
 #: Cut for the store, so that one source with long pages does not take all the time.
 LONGEST = 20_000
 
@@ -77,48 +81,57 @@ def content(corpora: Sequence[Corpus], most: int, seed: int) -> list[ContentRow]
     return [row for corpus in corpora for row in rows_of(sampled(corpus, most, seed), scorer())]
 
 
-def stored(corpora: Sequence[Corpus], configurations: Sequence[str], most: int, seed: int) -> list[AttackRow]:
-    """What comes of the texts in a SqliteStore: one row for each source and configuration."""
-    rows = []
-    for configuration in configurations:
-        for corpus in corpora:
-            folder = Path(mkdtemp(prefix="memguard-corpus-"))
-            try:
-                with opened(STORE, configuration, folder) as target:
-                    counts = _counts(target, sampled(corpus, most, seed))
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-            about = {"configuration": configuration, "sut": STORE, "channel": UNTRUSTED}
-            about |= {"family": f"corpus {corpus.name}", "source": "outside" if corpus.planted else "user"}
-            rows.append(AttackRow.model_validate({**about, **counts}).bounded())
-    return rows
+def stored(
+    corpora: Sequence[Corpus], configurations: Sequence[str], most: int, seed: int, jobs: int = 1
+) -> list[AttackRow]:
+    """What comes of the texts in a SqliteStore: one row for each source and configuration.
+
+    Args:
+        most: texts of a source, at most.
+        jobs: processes; 1 runs everything in this one.
+    """
+    tasks = [(name, sampled(corpus, most, seed)) for name in configurations for corpus in corpora]
+    if jobs <= 1:
+        return [_row(*task) for task in tasks]
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        return list(pool.map(_row, *zip(*tasks, strict=True)))
 
 
-def _counts(target: Target, corpus: Corpus) -> Mapping[str, int]:
-    names = ("n", "stored", "readable", "served_for_action", "succeeded")
-    benign = ("benign_n", "benign_readable", "benign_withheld", "benign_own_n", "benign_for_action")
-    counts = dict.fromkeys((*names, *benign), 0)
-    for at, text in enumerate(corpus.texts):
-        text = text[:LONGEST]
-        if not corpus.planted:
-            for who in (USER, PAGE):
-                own = who == USER
-                same, acting = _passed(target, f"{at}-{own}/s", text, Claim(who))
-                counts["benign_n"] += 1
-                counts["benign_readable"] += same is True
-                counts["benign_withheld"] += same is None
-                counts["benign_own_n"] += own
-                counts["benign_for_action"] += own and acting
-            continue
-        space = f"{at}/s"
-        same, acting = _passed(target, space, text, claim_of(UNTRUSTED, at))
-        prompt = unfenced(target.prompt(target.context(space, text)))
-        counts["n"] += 1
-        counts["stored"] += target.stored(space, "k")
-        counts["readable"] += same is True
-        counts["served_for_action"] += acting
-        counts["succeeded"] += acting or (same is True and text in prompt)
-    return counts
+def _row(configuration: str, corpus: Corpus) -> AttackRow:
+    about = {
+        "configuration": configuration,
+        "sut": STORE,
+        "channel": UNTRUSTED,
+        "family": f"corpus {corpus.name}",
+    }
+    counts = dict.fromkeys((*PLACES, *BENIGN), 0)
+    # The user's own and the page's are never in one home: a text that a page has as well is not the user's own word.
+    for own in (True, False) if not corpus.planted else (False,):
+        folder = Path(mkdtemp(prefix="memguard-corpus-"))
+        try:
+            with quietly(), opened(STORE, configuration, folder) as target:
+                for at, text in enumerate(corpus.texts):
+                    found = _honest if not corpus.planted else _planted
+                    for name, value in found(target, at, text[:LONGEST], own).items():
+                        counts[name] += int(value)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    source = "outside" if corpus.planted else "user"
+    return AttackRow.model_validate({**about, "source": source, **counts}).bounded()
+
+
+def _planted(target: Target, at: int, text: str, own: bool) -> Mapping[str, bool]:
+    space = f"{at}/s"
+    same, acting = _passed(target, space, text, claim_of(UNTRUSTED, at))
+    unquoted = unfenced(target.prompt(target.context(space, text)))
+    done = acting or (same is True and text in unquoted)
+    counted = (True, target.stored(space, "k"), same is True, acting, done)
+    return dict(zip(PLACES, counted, strict=True))
+
+
+def _honest(target: Target, at: int, text: str, own: bool) -> Mapping[str, bool]:
+    same, acting = _passed(target, f"{at}/s", text, Claim(USER if own else PAGE))
+    return dict(zip(BENIGN, (True, same is True, same is None, own, own and acting), strict=True))
 
 
 def _passed(target: Target, space: str, text: str, claim: Claim) -> tuple[bool | None, bool]:

@@ -23,6 +23,8 @@ from memguard.record import text_of
 FAMILY = "another user's memory"
 OWNER, OTHER = "alice", "mallory"
 SPACE = f"{OWNER}/session"
+#: Memories that are asked for: retrieval is not what is measured here.
+K_ALL = 100
 #: A scope map by memory, as the configuration has it.
 MAPS: Mapping[str, tuple[str, dict[str, str]]] = {
     STORE: ("memories", {"tenant": "namespace.0", "user": "namespace.1"}),
@@ -101,7 +103,7 @@ def _planted(target: Any, guarded: bool, base: Mapping[str, str], agent: Agent, 
         except RefusedError:
             pass
         with as_(OWNER) if guarded else nullcontext():
-            served = target.context(SPACE, attack.ask)
+            served = target.context(SPACE, attack.ask, K_ALL)
         with as_(OWNER, "act") if guarded else nullcontext():
             acting = _acting(target, attack.ask)
         steps = agent.act(attack.ask, target.prompt(served), [s.text for s in acting])
@@ -115,7 +117,7 @@ def _planted(target: Any, guarded: bool, base: Mapping[str, str], agent: Agent, 
 
 def _acting(target: Any, ask: str) -> list[Served]:
     # The store's principal is already in force: its own acting() would put another in its place.
-    found: list[Served] = target.context(SPACE, ask, 100) if target.searches else target.acting(SPACE, ask)
+    found: list[Served] = target.context(SPACE, ask, K_ALL) if target.searches else target.acting(SPACE, ask)
     return found
 
 
