@@ -17,6 +17,7 @@ from contextlib import suppress
 from memguard.errors import AnchorError
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Intent, LogView, Note, Place, signatures
+from memguard.integrity.records import Owed
 from memguard.ports import Anchor, Cursor, KeyRing
 
 #: Finished operations kept in memory before they are carried to the ledger.
@@ -116,6 +117,12 @@ class AnchorLog:
         """Key id and head of a context, if it ever had one."""
         with self._mutex:
             return self._view.known(place)
+
+    def state(self, place: Place) -> tuple[str, Head, Owed | None] | None:
+        """Key id and head of a context, and what its sum follows from where nobody has added it up."""
+        with self._mutex:
+            known, owed = self._view.heads.get(place), self._view.owed(place)
+        return None if known is None else (*known, owed)
 
     def newest(self, place: Place) -> Head | None:
         """The head of a context, its sum perhaps not added up."""

@@ -120,7 +120,7 @@ class Contexts:
 
     def fresh(self, name: str) -> Context:
         """The context with its head and an empty index, for those who look at every row themselves."""
-        known = self.log.head((self.store, name)) if self.anchored else None
+        known = self.log.state((self.store, name)) if self.anchored else None
         return Context(self._keys, self.store, name, *(known or (self._keys.current, None)))
 
     def has_horizon(self, name: str) -> bool:

@@ -130,9 +130,7 @@ class Writing(Contexts):
             places.append((self.store, context.id, operation, generation + 1))
             durable = durable or not generation or operation in DESTRUCTIVE
         if not durable:
-            note = encode(places, self._note_key)
-            self._noted = b""  # until the operation is done, the note is news to whoever reads it
-            self._slot.write(note)
+            self._note(places)
             return None
         items, expect = [], []
         for (context, change), place in zip(live, places, strict=True):
@@ -140,6 +138,11 @@ class Writing(Contexts):
             items.append(Intent(*place, tuple(goes)))
             expect.append(((self.store, context.id), context.head.generation))
         return Block(self.log.write, items, sync=True, expect=expect)
+
+    def _note(self, places: Sequence[tuple[str, str, str, int]]) -> None:
+        note = encode(places, self._note_key)
+        self._noted = b""  # until the operation is done, the note is news to whoever reads it
+        self._slot.write(note)
 
     def _advance_all(self, live: Sequence[tuple[Context, Change]]) -> tuple[list[HeadRecord], Block | None]:
         """The heads that the changes lead to: appended, or by what is returned, appended durably."""

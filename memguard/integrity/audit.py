@@ -58,7 +58,7 @@ def examine(context: Context, claims: Iterable[Claim]) -> Examination:
         top = max(top, row.seal.generation)
         if row.seal.generation > context.head.generation:
             newer.append(row)
-    return Examination(Observation(index, total % MODULUS, newer, top), good, bad)
+    return Examination(Observation(index, context.term, newer, top, total % MODULUS), good, bad)
 
 
 def findings(context: Context, examined: Examination, expected: Iterable[str] = ()) -> list[Finding]:
@@ -91,7 +91,7 @@ def extra(context: Context, examined: Examination) -> list[Row]:
     terms = {id(row): context.term(row.group, row.cell) for row in rows}
     surplus = examined.seen.index.cells - context.head.cells
     for ahead in ([], examined.seen.newer):
-        rest = (examined.seen.total - context.head.total - sum(terms[id(r)] for r in ahead)) % MODULUS
+        rest = (examined.seen.total - context.total - sum(terms[id(r)] for r in ahead)) % MODULUS
         left = surplus - len(ahead)
         others = [row for row in rows if row not in ahead]
         if left == 0 and rest == 0:

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import hmac
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from memguard.integrity.canonical import frame
 from memguard.integrity.mac import Mac
 
+Pairs = Iterable[tuple[bytes, bytes]]
 MODULUS = 1 << 256
 BOOT = 16
 #: Bytes of the commitment that rows carry to the head before them: the head's chain, cut.
@@ -78,3 +80,13 @@ class Accumulator:
     def term(self, group: bytes, cell: bytes) -> int:
         """The hash of one cell (24 bytes) as an integer below 2^256."""
         return int.from_bytes(self._digest(cell + group), "big")
+
+    def added_up(self, total: int, deltas: Iterable[tuple[Pairs, Pairs]]) -> int:
+        """A sum after cells came and went."""
+        term = self.term
+        for adds, removes in deltas:
+            for pair in adds:
+                total += term(*pair)
+            for pair in removes:
+                total -= term(*pair)
+        return total % MODULUS

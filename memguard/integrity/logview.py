@@ -25,9 +25,9 @@ from typing import Any
 from memguard.errors import AnchorError
 from memguard.integrity import records
 from memguard.integrity.canonical import canonical_json, frame, unframe
-from memguard.integrity.head import MODULUS, Accumulator, Head
+from memguard.integrity.head import Accumulator, Head
 from memguard.integrity.mac import Mac
-from memguard.integrity.records import MAX_DELTA, Delta, HeadRecord, Intent, Note, Place
+from memguard.integrity.records import MAX_DELTA, Delta, HeadRecord, Intent, Note, Owed, Place
 from memguard.ports import KeyRing
 
 __all__ = [
@@ -39,8 +39,6 @@ _START = bytes(32)
 _ALWAYS_SIGNED = (records.BASE, records.NOTE, records.ATTEST)
 #: What stands in a record before its link, and after it where nothing is signed.
 _LINK, _UNSIGNED = (32).to_bytes(4, "big"), bytes(4)
-#: A sum, and the cells that came and went since.
-Owed = tuple[int, list[Delta]]
 
 
 class LogView:
@@ -56,7 +54,7 @@ class LogView:
         self.end = (_START, 0)
         self._links: dict[str, Mac] = {}
         self._mask_keys: dict[tuple[str, str], bytes] = {}
-        self._owed: dict[Place, Owed] = {}
+        self._owed: dict[Place, tuple[int, list[Delta]]] = {}
         self.base: dict[str, Any] | None = None
         self.heads: dict[Place, tuple[str, Head]] = {}
         self.intents: dict[Place, Intent] = {}
@@ -175,13 +173,15 @@ class LogView:
         if found is None or owed is None:
             return found
         kid, head = found
-        term = Accumulator(self._keys.subkey("accumulator", kid), head.context).term
-        total = owed[0]
-        for adds, removes in owed[1]:
-            total += sum(term(*pair) for pair in adds) - sum(term(*pair) for pair in removes)
-        made = self.heads[place] = (kid, head._replace(total=total % MODULUS))
+        total = Accumulator(self._keys.subkey("accumulator", kid), head.context).added_up(*owed)
+        made = self.heads[place] = (kid, head._replace(total=total))
         del self._owed[place]
         return made
+
+    def owed(self, place: Place) -> Owed | None:
+        """What the sum of a head follows from, if nobody has added it up;"""
+        owed = self._owed.get(place)
+        return None if owed is None else (owed[0], tuple(owed[1]))
 
     def settle(self) -> None:
         """Add up every sum."""

@@ -29,6 +29,8 @@ _PARTS_OF_INTENT = 5
 Place = tuple[str, str]  # store name, context id
 Cells = Sequence[tuple[bytes, bytes]]
 Delta = tuple[Cells, Cells]
+#: A sum that was stated, and the cells that came and went since.
+Owed = tuple[int, Sequence[Delta]]
 
 
 class Intent(NamedTuple):

@@ -126,9 +126,7 @@ def _rest_adds_up(
     if holes and missing == len(replaced):
         return False
     terms = [context.term(group, cell) for group, cell in replaced]
-    return any(
-        (rest + sum(chosen)) % MODULUS == context.head.total for chosen in combinations(terms, missing)
-    )
+    return any((rest + sum(chosen)) % MODULUS == context.total for chosen in combinations(terms, missing))
 
 
 def _ahead(context: Context, seen: Observation) -> IntegrityError:

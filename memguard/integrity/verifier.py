@@ -11,7 +11,7 @@ added, or of another time. Rules for a whole context: count and keyed sum equal 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from memguard.errors import IntegrityError, RollbackError, TamperedError
 from memguard.integrity.head import MODULUS, Accumulator, Head
 from memguard.integrity.index import CELL, Index
 from memguard.integrity.mac import Mac
+from memguard.integrity.records import Owed
 from memguard.integrity.tag import (
     CONTENT,
     EXTRA,
@@ -81,15 +82,24 @@ class Observation:
 
     Attributes:
         index: their cells.
-        total: the sum of the cells' terms.
+        term: the keyed hash of a cell.
         newer: the rows of operations that the head does not count.
         top: number of the newest operation, of the head or of a row.
+        counted: the sum of the cells' terms, once somebody asked for :attr:`total`.
     """
 
     index: Index
-    total: int = 0
+    term: Callable[[bytes, bytes], int]
     newer: list[Row] = field(default_factory=list)
     top: int = 0
+    counted: int | None = None
+
+    @property
+    def total(self) -> int:
+        """The sum of the cells' terms."""
+        if self.counted is None:
+            self.counted = sum(self.term(*pair) for pair in self.index.items()) % MODULUS
+        return self.counted
 
 
 class Context:
@@ -99,12 +109,22 @@ class Context:
     """
 
     __slots__ = (
-        "_accumulator", "_keys", "_places", "_sealers", "doubt", "flawed", "head", "id", "index", "kid",
+        "_accumulator", "_keys", "_owed", "_places", "_sealers", "doubt", "flawed", "head", "id", "index", "kid",
         "reads", "ready", "store",
     )  # fmt: skip
 
-    def __init__(self, keys: KeyRing, store: str, context: str, kid: str, head: Head | None) -> None:
+    def __init__(
+        self,
+        keys: KeyRing,
+        store: str,
+        context: str,
+        kid: str,
+        head: Head | None,
+        owed: Owed | None = None,
+    ) -> None:
         self._keys = keys
+        #: What the head's sum follows from, where it was not added up.
+        self._owed = owed
         self.store, self.id, self.kid = store, context, kid
         self.head = head or Head(context)
         self.index = Index()
@@ -200,18 +220,17 @@ class Context:
         Raises:
             TamperedError, UnknownKeyError; IntegrityError where there are more rows than ``limit``.
         """
-        index, total = Index(), 0
+        index = Index()
+        groups = index.groups
         newer: list[Row] = []
         head = top = self.head.generation.to_bytes(
             8, "big"
         )  # numbers of eight bytes are in the order of their bytes
-        term, groups = self._accumulator.term, index.groups
         for group, cell, kid, packed, record in self._proved(claims):
             if groups.setdefault(group, cell) is cell:
                 index.cells += 1
             elif index.add(group, cell) is not None:
                 raise TamperedError("two rows claim one place.", case="T5", record=record)
-            total += term(group, cell)
             if limit and index.cells > limit:
                 raise IntegrityError(
                     f"a context holds more than {limit} rows.",
@@ -225,18 +244,53 @@ class Context:
             if generation > head:
                 newer.append(Row(group, cell, read(kid, packed), record))
                 top = max(top, generation)
-        return Observation(index, total % MODULUS, newer, int.from_bytes(top, "big"))
+        return Observation(index, self.term, newer, int.from_bytes(top, "big"))
 
     def matches(self, seen: Observation) -> bool:
         """Whether count and sum are the head's."""
-        return seen.index.cells == self.head.cells and seen.total == self.head.total
+        if seen.index.cells != self.head.cells:
+            return False
+        if self._owed is None or seen.counted is not None:
+            return seen.total == self.total
+        return self._balanced(self._owed, seen.index)
+
+    def _balanced(self, owed: Owed, index: Index) -> bool:
+        """Whether a sum and the cells since are those of an index.
+
+        A cell that came and is there stands on both sides: it is taken off both, and its term need not be known.
+        """
+        total, deltas = owed
+        left: dict[tuple[bytes, bytes], int] = {}
+        for adds, removes in deltas:
+            for pair in adds:
+                left[pair] = left.get(pair, 0) + 1
+            for pair in removes:
+                left[pair] = left.get(pair, 0) - 1
+        term = self.term
+        for pair in index.items():
+            if left.get(pair) == 1:
+                del left[pair]
+            else:
+                total -= term(*pair)
+        for pair, times in left.items():
+            if times:
+                total += times * term(*pair)
+        return total % MODULUS == 0
+
+    @property
+    def total(self) -> int:
+        """The head's sum."""
+        if self._owed is not None:
+            self.head = self.head._replace(total=self._accumulator.added_up(*self._owed))
+            self._owed = None
+        return self.head.total
 
     def adopt(self, head: Head, index: Index, kid: str | None = None) -> None:
         """Make this head and index the truth."""
         if kid is not None and kid != self.kid:
             self.kid = kid
             self._accumulator = Accumulator(self._keys.subkey("accumulator", kid), self.id)
-        self.head, self.index = head, index
+        self.head, self.index, self._owed = head, index, None
         self.ready, self.doubt, self.flawed = True, False, None
 
 

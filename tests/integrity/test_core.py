@@ -19,7 +19,7 @@ from memguard.integrity.index import CELL, MAIN, MEMBER, Index, newest, not_afte
 from memguard.integrity.logview import HeadRecord, Intent, LogView, Note
 from memguard.integrity.records import CARRIED, HEAD, STATED, read_head, say_head
 from memguard.integrity.tag import NOTHING, Seal, Sealer, parse
-from memguard.integrity.verifier import Claim, Context
+from memguard.integrity.verifier import Claim, Context, Observation
 from memguard.testing.anchors import FaultyAnchor, MemoryAnchor
 from memguard.testing.keys import MemoryKeyRing
 
@@ -379,6 +379,63 @@ def test_two_rows_of_one_place_and_unknown_keys(counted: Any) -> None:
     for store, name in (("another", CONTEXT), ("store", '["ck","u",""]')):
         with pytest.raises(TamperedError):
             Context(RING, store, name, "k", None).observe(claims)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 2), st.binary(min_size=16, max_size=16)), max_size=25
+    ),
+    st.integers(0, 25),
+    st.randoms(),
+)
+def test_a_head_is_compared_without_the_terms_of_what_stands_on_both_sides(
+    writes: list[tuple[int, int, bytes]], stated: int, random: Any
+) -> None:
+    """The sum is stated after ``stated`` writes and follows from there on; the verdict is that of the sums."""
+    accumulator, index = Accumulator(RING.subkey("accumulator"), CONTEXT), Index()
+    total, deltas = 0, []
+    for number, (group, member, tag) in enumerate(writes):
+        adds: list[tuple[bytes, bytes]] = []
+        removes: list[tuple[bytes, bytes]] = []
+        key, cell = bytes([group]), bytes([member]) * 8 + tag
+        held = index.member(key, cell[:8])
+        if held is not None and random.random() < 0.3:
+            index.remove(key, held)
+            removes.append((key, held))
+        else:
+            old = index.add(key, cell)
+            adds.append((key, cell))
+            removes += [(key, old)] if old is not None else []
+        if number < stated:
+            total = accumulator.added_up(total, [(adds, removes)])
+        else:
+            deltas.append((tuple(adds), tuple(removes)))
+
+    def judged(cells: list[tuple[bytes, bytes]]) -> tuple[bool, bool]:
+        found = Index()
+        for pair in cells:
+            found.add(*pair)
+        head = Head(CONTEXT, generation=len(writes), cells=index.cells, total=UNCOUNTED)
+        direct = Context(RING, "store", CONTEXT, "k", head, (total, deltas))
+        summed = Context(RING, "store", CONTEXT, "k", head, (total, deltas))
+        assert summed.total == accumulator.added_up(total, deltas)
+        seen, counted = Observation(found, direct.term), Observation(found, direct.term)
+        assert counted.total >= 0
+        verdicts = direct.matches(seen), summed.matches(counted)
+        assert seen.counted is None or seen.total == counted.total
+        return verdicts
+
+    cells = list(index.items())
+    assert judged(cells) == (True, True)
+    if cells:
+        at = random.randrange(len(cells))
+        group, cell = cells[at]
+        other = [*cells[:at], (group, cell[:-1] + bytes([cell[-1] ^ 1])), *cells[at + 1 :]]
+        assert judged(other) == (False, False)  # as many rows, one of another time
+        assert judged(cells[:at] + cells[at + 1 :]) == (False, False)
+        if writes[0][2] != cell[8:]:
+            older = (bytes([writes[0][0]]), bytes([writes[0][1]]) * 8 + writes[0][2])
+            assert older in cells or judged([*cells[:at], older, *cells[at + 1 :]]) == (False, False)
 
 
 # -- the log ---------------------------------------------------------------------------------------------------

@@ -752,3 +752,23 @@ def test_v45_the_key_is_in_nothing_that_stands_beside_the_store(tampered: Any) -
             for path in folder.rglob("*"):
                 assert not path.is_file() or text not in path.read_bytes()
         assert text not in tampered.scene.db.read_bytes()
+
+
+def test_a_write_whose_order_key_was_edited(scene: Any, maker: Any, place: Any) -> None:
+    """A read of one checkpoint shows the order alone; whoever looks at every row compares the columns as well."""
+    saver = scene.saver()
+    config = maker.put(saver, place("t"), "v")
+    saver.put_writes(config, [("a", 1)], "task")
+    for edit in ("idx = idx + 50", "task_path = 'z'"):
+        scene.sql(f"UPDATE writes SET {edit}")
+        assert saver.get_tuple(place("t")).pending_writes == [
+            ("task", "a", 1)
+        ]  # nothing else ever stood there
+        with pytest.raises(TamperedError):
+            list(saver.list(place("t")))
+        scene.sql("UPDATE writes SET idx = 0, task_path = ''")
+        assert len(list(saver.list(place("t")))) == 1
+    saver.put_writes(config, [("b", 2)], "task-2")
+    scene.sql("UPDATE writes SET task_path = 'z' WHERE task_id = 'task'")  # now it comes second
+    with pytest.raises(TamperedError):
+        saver.get_tuple(place("t"))
