@@ -30,6 +30,8 @@ from memguard.integrity.index import MAIN, MEMBER, pack_key
 from memguard.integrity.tag import PREFIX, Seal, digest, parse
 from memguard.integrity.verifier import Claim
 
+#: A key that was put is named again, as a parent and by pending writes.
+packed = functools.lru_cache(maxsize=4096)(pack_key)
 FIELD = "memguard"
 CHECKPOINT, WRITE = b"ck", b"wr"
 #: Between the type of a pending write and its seal, in the type column.

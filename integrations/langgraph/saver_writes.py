@@ -58,7 +58,7 @@ class Writes(Reads):
         config = self._config(config)
         thread, namespace = place_of(config)
         key, parent = checkpoint["id"], config["configurable"].get("checkpoint_id")
-        group, record = pack_key(key), rows.name(thread, namespace, checkpoint["id"])
+        group, record = rows.packed(key), rows.name(thread, namespace, key)
         label = (
             (yield from self._label(thread, namespace, parent, checkpoint))
             if self.screen is not None
@@ -100,7 +100,7 @@ class Writes(Reads):
                 _not_forgotten(context, parent, record)
             for other in above:
                 _not_forgotten(other, str(parents[rows.thread_of(other.id)[1]]), record)
-            self.custody.fork(context, pack_key(parent) if parent else b"", group, record)
+            self.custody.fork(context, rows.packed(parent) if parent else b"", group, record)
             old = context.index.member(group, MAIN)
             own["seal"], tag = context.sealer(rows.CHECKPOINT).stamp(
                 key.encode("utf-8", "surrogatepass"),
@@ -194,7 +194,7 @@ class Writes(Reads):
         config = self._config(config)
         thread, namespace = place_of(config)
         key = str(config["configurable"]["checkpoint_id"])
-        group, record = pack_key(key), rows.name(thread, namespace, key)
+        group, record = rows.packed(key), rows.name(thread, namespace, key)
         if self.screen is not None:
             for _, value in writes:
                 yield from self.screen.admit(thread, value)

@@ -146,9 +146,9 @@ class LogView:
 
     def take(self, item: Intent | HeadRecord | Note) -> None:
         """What a record says, now that it is in the log."""
-        if item.__class__ is HeadRecord:
+        if isinstance(item, HeadRecord):
             self._follow((item.store, item.head.context), item)
-        elif item.__class__ is Intent:
+        elif isinstance(item, Intent):
             self.intents[item.store, item.context] = item
         else:
             self.notes.append(item)
