@@ -231,6 +231,15 @@ def test_gates_pool_families_and_never_configurations() -> None:
     assert missed([rows[0], rows[1].model_copy(update={"configuration": "strict"})])
 
 
+def test_a_corpus_is_gated_by_itself_and_neither_hides_nor_is_hidden() -> None:
+    ours = made("balanced", "untrusted", 1000, 0)
+    corpus_row = made("balanced", "untrusted", 20, 1).model_copy(update={"family": "corpus mine"})
+    assert missed([ours, corpus_row]) == [
+        f"balanced {STORE} untrusted corpus mine: 1 of 20 attacks served for action"
+    ]
+    assert not missed([ours, corpus_row.model_copy(update={"served_for_action": 0})])
+
+
 # -- order, resuming, the command ---------------------------------------------------------------------
 
 
