@@ -299,6 +299,123 @@ def overhead() -> str:
     return "\n".join(lines) + f"\n\n{cost} {measured(document)}\n\n"
 
 
+#: Rows of the attack bench that a page shows as one line each, in this order.
+CHANNELS = ("untrusted", "forged", "signed", "reworded", "cross-context")
+
+
+def attack_rows() -> list[dict[str, Any]]:
+    """The published rows of the attack bench, without those of corpora."""
+    return [row for row in result("attack")["rows"] if not row["family"].startswith("corpus ")]
+
+
+def summed(rows: list[dict[str, Any]], name: str) -> int:
+    """A count over several rows."""
+    return sum(row[name] or 0 for row in rows)
+
+
+def attack_families() -> str:
+    """Name and description of every family."""
+    from memguard.bench.attack.texts import families as every
+
+    lines = [f"| {family.name} | {family.about} |" for family in every().values()]
+    return "\n".join(["| family | what it is |", "|---|---|", *lines]) + "\n\n"
+
+
+def attack() -> str:
+    """The published run of the attack bench: channels of every configuration, then families of one."""
+    from memguard.bench.attack.intervals import clopper_pearson
+
+    if not (RESULTS / "attack.json").exists():
+        return "No run is published yet: `memguard bench attack` measures.\n\n"
+    rows, document = attack_rows(), result("attack")
+    head = "stored | readable | served for action | at most | done | twins readable | own for action |"
+
+    def line(of: list[dict[str, Any]]) -> str:
+        n, acted = summed(of, "n"), summed(of, "served_for_action")
+        parts = [f"{summed(of, name)}/{n}" for name in ("stored", "readable")]
+        parts += [
+            f"{acted}/{n}",
+            f"{100 * clopper_pearson(acted, n)[1]:.1f} %",
+            f"{summed(of, 'succeeded')}/{n}",
+        ]
+        twins = summed(of, "benign_n"), summed(of, "benign_own_n")
+        parts += [
+            f"{summed(of, 'benign_readable')}/{twins[0]}",
+            f"{summed(of, 'benign_for_action')}/{twins[1]}",
+        ]
+        return " | ".join(parts) + " |"
+
+    lines = [f"| configuration | memory | channel | {head}", "|---|---|---|---|---|---|---|---|---|---|"]
+    for name in document["config"]["configurations"]:
+        for sut in document["config"]["suts"]:
+            for channel in CHANNELS:
+                asked = (name, sut, channel)
+                of = [r for r in rows if (r["configuration"], r["sut"], r["channel"]) == asked]
+                if of:
+                    lines.append(f"| {name} | {BASES.get(sut, sut)} | {channel} | {line(of)}")
+    lines += ["", "Families of balanced, SqliteStore:", ""]
+    lines += [f"| channel | family | {head}", "|---|---|---|---|---|---|---|---|---|"]
+    for channel in ("untrusted", "signed"):
+        for family in document["config"]["families"]:
+            asked = ("balanced", "langgraph-sqlite-store", channel, family)
+            of = [r for r in rows if (r["configuration"], r["sut"], r["channel"], r["family"]) == asked]
+            if of:
+                lines.append(f"| {channel} | {family} | {line(of)}")
+    lines += ["", "What `revert(source=…)` takes back on the signed channel:", ""]
+    lines += [
+        "| configuration | memory | attacks | records in the plan | left | twins lost |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in document["config"]["configurations"]:
+        for sut in document["config"]["suts"]:
+            of = [r for r in rows if (r["configuration"], r["sut"], r["channel"]) == (name, sut, "signed")]
+            if any(r["revert_records"] is not None for r in of):
+                counts = [summed(of, f"revert_{part}") for part in ("records", "left", "benign_lost")]
+                reverted = summed([r for r in of if r["untriggered"] is None], "n")
+                shown_as = " | ".join(str(count) for count in (reverted, *counts))
+                lines.append(f"| {name} | {BASES.get(sut, sut)} | {shown_as} |")
+    missed = document["missed"]
+    lines += ["", f"Missed: {'; '.join(missed)}." if missed else "Every target is reached."]
+    return "\n".join(lines) + f" {measured(document)}\n\n"
+
+
+def attack_corpora() -> str:
+    """What became of corpora in a store, bare and balanced."""
+    document = result("attack") if (RESULTS / "attack.json").exists() else {"rows": []}
+    found = [row for row in document["rows"] if row["family"].startswith("corpus ")]
+    if not found:
+        return "Not measured in the published run.\n\n"
+    lines = [
+        "| source | configuration | planted | readable | served for action | honest, readable | own for action |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in sorted(found, key=lambda r: (r["family"], r["configuration"])):
+        if row["configuration"] in ("bare", "balanced"):
+            counts = [("readable", "n"), ("served_for_action", "n"), ("benign_readable", "benign_n")]
+            counts.append(("benign_for_action", "benign_own_n"))
+            shown_as = [f"{row[part]}/{row[of]}" if row[of] else "-" for part, of in counts]
+            lines.append(
+                f"| {row['family'].removeprefix('corpus ')} | {row['configuration']} | {row['n'] or '-'} | "
+                + " | ".join(shown_as)
+                + " |"
+            )
+    return "\n".join(lines) + "\n\n"
+
+
+def attack_amg() -> str:
+    """Scores in the other benchmark."""
+    found = result("attack").get("amg") if (RESULTS / "attack.json").exists() else None
+    if not found:
+        return "Not measured in the published run.\n\n"
+    lines = ["| configuration | purpose | score | defended | false positives |", "|---|---|---|---|---|"]
+    for row in found:
+        lines.append(
+            f"| {row['configuration']} | {row['purpose']} | {row['score']} | {row['defended']}/{row['attacks']} |"
+            f" {row['false_positives']}/{row['benign']} |"
+        )
+    return "\n".join(lines) + "\n\n"
+
+
 def decisions() -> str:
     """A table of the decision records: number and title as they stand in each."""
     rows = []
@@ -326,6 +443,10 @@ PARTS: dict[str, Callable[[], str]] = {
     "ladder": ladder,
     "own verdicts": own_verdicts,
     "overhead": overhead,
+    "attack families": attack_families,
+    "attack": attack,
+    "attack corpora": attack_corpora,
+    "attack amg": attack_amg,
     "decisions": decisions,
 }
 
