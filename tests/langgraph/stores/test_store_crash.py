@@ -38,7 +38,7 @@ elif point == "after commit":
         os._exit(9)
     SqliteTable.batch = last
 else:
-    Custody._commit = die
+    Custody._advance_all = lambda *_: os._exit(9)
 A, B = ("users", "alice"), ("users", "bob")
 if what == "put":
     store.put(A, "new", {"text": "n"})
