@@ -203,7 +203,7 @@ class Screening:
             if self._allowlist.allowed(record.content) is None:
                 return decision
         except IntegrityError as error:  # an edited list allows nothing, and the write goes on without it
-            self._bus.emit(ReadRefused("@allow", "allow", error.record, error.case, error.code))
+            self._bus.emit(ReadRefused("@allow", "allow", error.record or "", error.case, error.code))
             return decision
         note = Evidence(ALLOWED, "a person has reviewed this text and allowed it")
         return Decision(evidence=(*decision.evidence, note), trust=decision.trust, guard=decision.guard)

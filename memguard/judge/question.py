@@ -48,7 +48,11 @@ def verdict_of(answer: object) -> tuple[bool, float]:
     if not isinstance(values, dict):
         raise ValueError("the judge's answer is no object")
     poison, confidence = values.get("poison"), values.get("confidence")
-    number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
-    if not isinstance(poison, bool) or not number or not 0 <= confidence <= 1:
+    if (
+        not isinstance(poison, bool)
+        or not isinstance(confidence, int | float)
+        or isinstance(confidence, bool)
+        or not 0 <= confidence <= 1
+    ):
         raise ValueError("the judge's answer lacks a verdict or a confidence from 0 to 1")
     return poison, float(confidence)
