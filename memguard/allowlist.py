@@ -8,6 +8,8 @@ The table is in ``home/state.db``, which a store's adversary may hold. Rows are 
 end of one. Every row is tagged with its number, and the number of rows with a digest over all tags is a head in
 the anchor's log. So an entry can neither be slipped in, brought back after its removal, nor taken out unnoticed.
 A row beyond the head is what an interrupted program left: it counts for nothing, and the next writer removes it.
+While all rows are tagged anew after a rotation, the head names both digests: that of a program that is killed
+in between is as good as the other, since they say the same.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from memguard.anchorlog import AnchorLog
-from memguard.anchors.locks import lock_of
-from memguard.errors import ConfigError, RollbackError, TamperedError, UnknownKeyError
+from memguard.anchors.locks import home_lock
+from memguard.errors import ConfigError, IntegrityError, RollbackError, TamperedError, UnknownKeyError
 from memguard.guards.normal import normalise
+from memguard.integrity import columns
 from memguard.integrity.canonical import frame
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Note
@@ -86,6 +89,7 @@ class AllowList:
     def __init__(self, database: Path, keys: KeyRing, log: AnchorLog) -> None:
         self._path, self._keys, self._log, self._mutex = database, keys, log, threading.Lock()
         self._conn = sqlite3.connect(database, isolation_level=None, check_same_thread=False, timeout=30)
+        self._conn.text_factory = columns.text
         self._conn.execute("PRAGMA journal_mode=WAL")
         self._conn.execute("PRAGMA synchronous=FULL")
         self._conn.execute(_SCHEMA)
@@ -103,7 +107,7 @@ class AllowList:
             IntegrityError: MG255, the table was edited. Nothing may count as allowed then.
         """
         with self._mutex:
-            self._sound()
+            self._look()
             kids = {entry.key for entry in self._entries.values()}
             if not kids:
                 return None
@@ -124,7 +128,7 @@ class AllowList:
             IntegrityError: MG255, the table was edited.
         """
         with self._mutex:
-            self._sound()
+            self._look()
             return tuple(self._entries.values())
 
     def add(self, content: str, *, reason: str, author: str, expires: float | None = None) -> Entry:
@@ -158,7 +162,7 @@ class AllowList:
         _line("reason", reason, MAX_REASON)
         _line("author", author, MAX_AUTHOR)
         with self._mutex:
-            self._sound()
+            self._look()
             found = [entry for mark, entry in self._entries.items() if mark.startswith(ident)]
             if len(ident) < 8 or len(found) != 1:
                 _unusable(
@@ -176,7 +180,7 @@ class AllowList:
         """
         _line("reason", reason, MAX_REASON)
         _line("author", author, MAX_AUTHOR)
-        with self._mutex, self._locked():
+        with self._mutex, self._locked(), columns.readable(_unreadable):
             self._log.refresh()
             known, _ = self._head()
             rows = self._conn.execute("DELETE FROM allowed").rowcount
@@ -191,7 +195,7 @@ class AllowList:
         """After a rotation: tags and head under the current key. Marks keep theirs, since the texts are not here;
         an entry whose key is destroyed matches nothing any more."""
         known = self._log.head(PLACE)
-        if known is None or known[0] == self._keys.current:
+        if known is None or (known[0] == self._keys.current and not known[1].horizon):
             return
         with self._mutex:
             self._append(None, None)
@@ -203,7 +207,7 @@ class AllowList:
 
     def _append(self, verb: str | None, entry: Entry | None) -> None:
         """Add a row and have the anchor count it, durably; without a row, tag all rows anew."""
-        with self._locked():
+        with self._locked(), columns.readable(_unreadable):
             self._sound()
             if (
                 verb == "add"
@@ -213,8 +217,7 @@ class AllowList:
             ):
                 _unusable(f"{MAX_ENTRIES} texts are allowed already", "Remove what is no longer needed.")
             kid, (known, count) = self._keys.current, self._head()
-            self._conn.execute("BEGIN IMMEDIATE")
-            try:
+            with columns.transaction(self._conn):
                 self._conn.execute("DELETE FROM allowed WHERE seq > ?", (count,))
                 if verb and entry:
                     until = "" if entry.expires is None else repr(entry.expires)
@@ -230,21 +233,21 @@ class AllowList:
                 rows = self._conn.execute(_ROWS).fetchall()
                 if verb and (len(rows) != count + 1 or rows[-1][:9] != row):
                     raise _edited(TamperedError, count + 1)  # a trigger in between
-                self._conn.execute("COMMIT")
-            except BaseException:
-                self._conn.execute("ROLLBACK")
-                raise
+                if not verb and known is not None:
+                    self._note("rekey", known._replace(horizon=_digest(rows)), known)
             before = known.generation if known else 0
             head = Head(PLACE[1], generation=before + 1, cells=len(rows), chain=_digest(rows))
-            record = HeadRecord(PLACE[0], verb or "rekey", time.time(), kid, head, None)
-            self._log.write([record], sync=True, expect=[(PLACE, before)])
+            self._note(verb or "rekey", head, known)
+
+    def _note(self, operation: str, head: Head, known: Head | None) -> None:
+        record = HeadRecord(PLACE[0], operation, time.time(), self._keys.current, head, None)
+        before = known.generation if known else 0
+        self._log.write([record], sync=True, expect=[(PLACE, before)])
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """The lock of all writers of the table, in any process."""
-        folder = self._path.parent / "locks"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        lock = lock_of(str(folder / "@allow.lock"), create=True)
+        lock = home_lock(self._path.parent, "@allow.lock")
         lock.acquire(self)
         try:
             yield
@@ -255,6 +258,15 @@ class AllowList:
         known = self._log.head(PLACE)
         return (known[1], known[1].cells) if known else (None, 0)
 
+    def _look(self) -> None:
+        """:meth:`_sound`; a second time with writers kept out, since one may be between its rows and its head."""
+        with columns.readable(_unreadable):
+            try:
+                self._sound()
+            except IntegrityError:
+                with self._locked():
+                    self._sound()
+
     def _sound(self) -> None:
         """That the rows are those that the anchor counted; again whenever either changed."""
         self._log.refresh()
@@ -262,13 +274,18 @@ class AllowList:
         state = (self._conn.execute("PRAGMA data_version").fetchone()[0], head)
         if self._checked == state:
             return
-        rows = [row for row in self._conn.execute(_ROWS).fetchall() if row[0] <= count]
+        # A number that is none has no place among them: its tag says so.
+        rows = [
+            row
+            for row in self._conn.execute(_ROWS).fetchall()
+            if not isinstance(row[0], int) or row[0] <= count
+        ]
         if len(rows) < count:
             raise _edited(RollbackError, count - len(rows))
         for row in rows:
             if not same(self._tag(row[:9]), row[9]):
                 raise _edited(TamperedError, row[0])
-        if head is not None and _digest(rows) != head.chain:
+        if head is not None and _digest(rows) not in (head.chain, head.horizon):
             raise _edited(RollbackError, count)
         entries: dict[str, Entry] = {}
         for _, verb, mark, mark_kid, reason, author, added, expires, _, _ in rows:
@@ -307,6 +324,17 @@ def _line(name: str, text: str, longest: int) -> None:
 
 def _unusable(what: str, do: str) -> NoReturn:
     raise ConfigError(what, code="MG254", do=do)
+
+
+def _unreadable(name: str) -> TamperedError:
+    return TamperedError(
+        "the allow-list cannot be read or written.",
+        case="state",
+        record="allowed in state.db",
+        code="MG255",
+        why=f"The cause given is {name}.",
+        do="Check home/state.db, its permissions and the space on its volume; until then nothing counts as allowed.",
+    )
 
 
 def _edited(kind: type[TamperedError] | type[RollbackError], number: int) -> TamperedError | RollbackError:

@@ -11,7 +11,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from memguard import context, registry
 from memguard.allowlist import AllowList
 from memguard.anchorlog import AnchorLog
 from memguard.anchors import open_anchor
-from memguard.anchors.locks import lock_of
+from memguard.anchors.locks import home_lock
 from memguard.attested import Used
 from memguard.background import Scrubber
 from memguard.boot import boot_id
@@ -33,7 +33,14 @@ from memguard.config import Config, Loaded, load, preset, seal, write_toml
 from memguard.custody import Custody, Rows, Slot, entry_of
 from memguard.decision import Decision
 from memguard.effects import Lock
-from memguard.errors import AlreadyGuardedError, ConfigError, TamperedError, UnsupportedError
+from memguard.errors import (
+    AlreadyGuardedError,
+    ConfigError,
+    RollbackError,
+    TamperedError,
+    UnknownKeyError,
+    UnsupportedError,
+)
 from memguard.events import Adopted, AnchorCompacted, Bus, Reverted, StartLine
 from memguard.guard import Spend
 from memguard.home import (
@@ -242,14 +249,22 @@ class MemGuard:
                 check_newest(made._log, found.content)
                 if made._log.head(CONFIG_PLACE) is not None:
                     note_configuration(made._log, found.content)  # after a rotation: under the current key
-                made.labels.rekey()
-                made.allowlist.rekey()
                 made._used.rekey()
-                made.quarantine.vault.rekey()
-            except TamperedError:
+                made._rekey()
+            except BaseException:
                 made.close()
                 raise
         return made
+
+    def _rekey(self) -> None:
+        """After a rotation: the home's own tables under the current key.
+
+        One that was edited is left as it is: whoever looks into it is told, and the home has to open for whoever
+        settles it.
+        """
+        for table in (self.labels, self.allowlist, self.quarantine.vault):
+            with suppress(TamperedError, RollbackError, UnknownKeyError):
+                table.rekey()
 
     def close(self) -> None:
         """Finish what is pending and let go. Idempotent; never touches a wrapped object."""
@@ -373,10 +388,8 @@ class MemGuard:
                 AnchorLog.begin(anchor, self.keys)
                 log = AnchorLog(anchor, self.keys, compact_bytes=_MEMORY_LOG)
             else:
-                folder = self.home / LOCKS
-                folder.mkdir(mode=0o700, exist_ok=True)
-                lock = lock_of(str(folder / f"{store}.lock"), create=True)
-                slot = FileSlot(str(folder / f"{store}.note"))
+                lock = home_lock(self.home, f"{store}.lock")
+                slot = FileSlot(str(self.home / LOCKS / f"{store}.note"))
             custody = Custody(
                 store,
                 keys=self.keys,

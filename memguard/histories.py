@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import logging
 import math
 import sqlite3
 import threading
@@ -239,10 +240,16 @@ class Histories:
                 value = history.as_json()
                 rows.append((scope, self._embedder, value, kid, self._tag(scope, value, kid)))
                 history.dirty = False
-        if rows:
+        if not rows:
+            return
+        try:
             with closing(sqlite3.connect(self._path, timeout=10)) as conn, conn:
                 conn.execute(_SCHEMA)
                 conn.executemany("INSERT OR REPLACE INTO histories VALUES (?, ?, ?, ?, ?)", rows)
+        except sqlite3.Error as error:  # statistics: to lose them is no reason to fail a write or a close
+            logging.getLogger("memguard").warning(
+                "the histories of sources cannot be written (%s)", type(error).__name__
+            )
 
     def _tag(self, scope: str, value: str, kid: str) -> str:
         parts = (scope.encode(), self._embedder.encode(), value.encode("utf-8", "surrogatepass"))

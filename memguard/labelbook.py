@@ -4,7 +4,8 @@ A checkpoint's messages get their kind from their type. What differs from that i
 checkpoint that brought the message first, and noted here so that it is found for a message served much
 later. The table is in the guard's home, which a store's adversary may hold, and a label that is missing
 would raise trust: so rows are numbered, every row is tagged with its number, and how many there are is a
-head in the anchor's log. Rows are only ever added.
+head in the anchor's log. Rows are only ever added. One beyond that number is what a killed writer left, or was
+put there: the next writer counts the first and removes the second, before anything is believed or tagged anew.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from memguard.anchorlog import AnchorLog
-from memguard.anchors.locks import lock_of
-from memguard.errors import IntegrityError, RollbackError, TamperedError
+from memguard.anchors.locks import home_lock
+from memguard.errors import IntegrityError, RollbackError, TamperedError, UnknownKeyError
+from memguard.integrity import columns
 from memguard.integrity.canonical import canonical_json, frame
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Note
@@ -37,7 +39,7 @@ _ROWS = "SELECT seq, store, thread, message, digest, label, kid, tag FROM messag
 _FIND = f"{_ROWS} WHERE message = ? AND digest = ?"
 #: Between a thread and a number, where a message of it was noted again.
 _AGAIN = "\x1f"
-_NOTED = """SELECT label FROM message_labels WHERE store = ?1 AND message = ?3 AND digest = ?4
+_NOTED = """SELECT label FROM message_labels WHERE store = ?1 AND message = ?3 AND digest = ?4 AND seq <= ?5
     AND (thread = ?2 OR substr(thread, 1, length(?2) + 1) = ?2 || char(31))"""
 _INSERT = "INSERT INTO message_labels VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 #: The store name and context of the table's head in the log; no store of a user can be called so.
@@ -56,6 +58,7 @@ class LabelBook:
         self._keys, self._log, self._mutex = keys, log, threading.Lock()
         self._path = path
         self._conn = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        self._conn.text_factory = columns.text
         self._conn.execute("PRAGMA journal_mode=WAL")
         # Only labels that lower trust stand here: losing one to a power cut would raise it.
         self._conn.execute("PRAGMA synchronous=FULL")
@@ -68,34 +71,36 @@ class LabelBook:
         Raises:
             IntegrityError: rows are missing or changed, or the anchor failed.
         """
-        folder = self._path.parent / "locks"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        lock = lock_of(str(folder / "@labels.lock"), create=True)
+        with self._writing():
+            self._insert(
+                [(store, thread, m, d, canonical_json(lb.as_dict()).decode()) for m, d, lb in labels]
+            )
+
+    @contextmanager
+    def _writing(self, *, whole: bool = True) -> Iterator[None]:
+        """With every other writer kept out, in any process, and (``whole``) every counted row checked."""
         with self._mutex:
+            lock = home_lock(self._path.parent, "@labels.lock")
             lock.acquire(self)
             try:
-                self._sound()
-                last = self._insert(
-                    [(store, thread, m, d, canonical_json(lb.as_dict()).decode()) for m, d, lb in labels]
-                )
-                if last is not None:
-                    self._count(last)
+                with columns.readable(_unreadable):
+                    if whole:
+                        self._sound()
+                    yield
             finally:
                 lock.release()
 
-    def _insert(self, places: list[tuple[str, ...]]) -> int | None:
-        """Add what is not there yet; the number of the last row, None if nothing was new."""
-        last = None
-        self._conn.execute("BEGIN IMMEDIATE")
-        try:
-            (highest,) = self._conn.execute("SELECT coalesce(max(seq), 0) FROM message_labels").fetchone()
+    def _insert(self, places: list[tuple[str, ...]]) -> None:
+        """Add what is not there yet, and have it counted."""
+        with columns.transaction(self._conn):
+            counted = self._counted()
+            last = self._settled(counted)
             for place in places:
-                noted = self._conn.execute(_NOTED, place[:4]).fetchall()
+                noted = self._conn.execute(_NOTED, (*place[:4], last)).fetchall()
                 levels = [Label.from_dict(json.loads(label)).trust for (label,) in noted]
                 if noted and min(levels) <= Label.from_dict(json.loads(place[4])).trust:
                     continue
-                highest += 1
-                last = highest
+                last += 1
                 if noted:  # the same message came again and is worth less now: noted beside the first
                     place = (place[0], f"{place[1]}{_AGAIN}{last}", *place[2:])
                 kid = self._keys.current
@@ -105,19 +110,29 @@ class LabelBook:
                     kept is None or kept[1:6] != place
                 ):  # a trigger in between: no label is better noted by nobody
                     raise _lost(1)
-        except BaseException:
-            self._conn.execute("ROLLBACK")
-            raise
-        self._conn.execute("COMMIT")
+        if last != counted:
+            self._count(last)
+
+    def _counted(self) -> int:
+        known = self._log.head(PLACE)
+        return known[1].generation if known else 0
+
+    def _settled(self, counted: int) -> int:
+        """The number of the last row, once those beyond the head that no writer left are gone."""
+        last = counted
+        for row in self._conn.execute(f"{_ROWS} WHERE seq > ? ORDER BY seq", (counted,)).fetchall():
+            with suppress(TamperedError, UnknownKeyError):
+                if row[0] == last + 1 and self._checked_row(row):
+                    last += 1
+                    continue
+            self._conn.execute("DELETE FROM message_labels WHERE seq = ?", (row[0],))
         return last
 
-    def _count(self, last: int) -> None:
-        """Have the anchor count the rows, durably. Rows beyond its number do no harm: they lower trust."""
-        known = self._log.head(PLACE)
-        before = known[1].generation if known else 0
+    def _count(self, last: int, operation: str = "label") -> None:
+        """Have the anchor count the rows, durably."""
         head = Head(PLACE[1], generation=last, cells=last)
-        record = HeadRecord(PLACE[0], "label", time.time(), self._keys.current, head, None)
-        self._log.write([record], sync=True, expect=[(PLACE, before)])
+        record = HeadRecord(PLACE[0], operation, time.time(), self._keys.current, head, None)
+        self._log.write([record], sync=True, expect=[(PLACE, self._counted())])
         self._checked = (self._version(), last)
 
     def find(self, message: str, digest: str) -> Label | None:
@@ -126,7 +141,7 @@ class LabelBook:
         Raises:
             IntegrityError: rows were removed or written without the key (case ``state``).
         """
-        with self._mutex:
+        with self._mutex, columns.readable(_unreadable):
             self._sound()
             rows = self._conn.execute(_FIND, (message, digest)).fetchall()
         found = [Label.from_dict(json.loads(self._checked_row(row)[5])) for row in rows]
@@ -138,8 +153,7 @@ class LabelBook:
     def _sound(self) -> None:
         """That every counted row is there with its tag; again whenever another connection changed the file."""
         self._log.refresh()
-        known = self._log.head(PLACE)
-        count, version = known[1].generation if known else 0, self._version()
+        count, version = self._counted(), self._version()
         if self._checked == (version, count):
             return
         rows = self._conn.execute(f"{_ROWS} WHERE seq <= ? ORDER BY seq", (count,)).fetchall()
@@ -171,33 +185,30 @@ class LabelBook:
         known = self._log.head(PLACE)
         if known is None or known[0] == self._keys.current:
             return
-        with self._mutex:
-            self._sound()
-            kid = self._keys.current
-            self._conn.execute("BEGIN IMMEDIATE")
-            for seq, *place, _, _ in self._conn.execute(_ROWS).fetchall():
-                update = "UPDATE message_labels SET kid = ?, tag = ? WHERE seq = ?"
-                self._conn.execute(update, (kid, self._tag((seq, *place), kid), seq))
-            self._conn.execute("COMMIT")
-            record = HeadRecord(PLACE[0], "rekey", time.time(), kid, known[1], None)
-            self._log.write([record], sync=True, expect=[(PLACE, known[1].generation)])
+        with self._writing():
+            kid, counted = self._keys.current, self._counted()
+            with columns.transaction(self._conn):
+                last = self._settled(counted)
+                for seq, *place, _, _ in self._conn.execute(f"{_ROWS} WHERE seq <= ?", (last,)).fetchall():
+                    update = "UPDATE message_labels SET kid = ?, tag = ? WHERE seq = ?"
+                    self._conn.execute(update, (kid, self._tag((seq, *place), kid), seq))
+            self._count(last, "rekey")
 
     def _good(self) -> set[int]:
         """Numbers of the rows whose tag holds."""
         good = set()
         for row in self._conn.execute(_ROWS).fetchall():
             with suppress(IntegrityError):
-                good.add(int(self._checked_row(row)[0]))
+                good.add(self._checked_row(row)[0])
         return good
 
     def _missing(self) -> list[int]:
         self._log.refresh()
-        known = self._log.head(PLACE)
-        return sorted(set(range(1, (known[1].generation if known else 0) + 1)) - self._good())
+        return sorted(set(range(1, self._counted() + 1)) - self._good())
 
     def lost(self) -> int:
         """How many counted labels are missing or changed."""
-        with self._mutex:
+        with self._mutex, columns.readable(_unreadable):
             return len(self._missing())
 
     def write_off(self, reason: str) -> int:
@@ -206,7 +217,7 @@ class LabelBook:
         Returns:
             How many were written off; a signed note says so.
         """
-        with self._mutex:
+        with self._writing(whole=False):
             lost = self._missing()
             details = {"reason": reason, "records": len(lost), "time": time.time()}
             self._log.write([Note(PLACE[0], "accept", details)], sync=True)
@@ -231,4 +242,15 @@ def _lost(missing: int) -> RollbackError:
         code="MG432",
         why="The anchor counts them; without them a message would be trusted more than it deserves.",
         do="Restore state.db; or memguard anchor accept STORE --reason TEXT --apply writes them off.",
+    )
+
+
+def _unreadable(name: str) -> TamperedError:
+    return TamperedError(
+        "the labels in the guard's own database cannot be read or written.",
+        case="state",
+        record="message_labels in state.db",
+        code="MG432",
+        why=f"The cause given is {name}.",
+        do="Check home/state.db, its permissions and the space on its volume; if it was edited, restore it.",
     )

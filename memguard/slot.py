@@ -77,13 +77,14 @@ class FileSlot:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
         try:
             self._fd = os.open(path, flags, 0o600)
+            os.lseek(self._fd, 0, os.SEEK_SET)  # a pipe cannot
         except OSError as error:
             raise TamperedError(
                 "the note of a store cannot be opened.",
                 case="state",
                 record=path,
                 code="MG433",
-                why=f"{error.strerror}: it is a link, or not this user's.",
+                why=f"{error.strerror}: it is a link, no file, or not this user's.",
                 do="Remove it while nothing runs; memguard makes a new one.",
             ) from None
 

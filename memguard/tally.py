@@ -16,6 +16,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from memguard.decision import Decision, Disposition
+from memguard.errors import IntegrityError
+from memguard.integrity import columns
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS decided (
     day TEXT NOT NULL, store TEXT NOT NULL, stage TEXT NOT NULL, guard TEXT NOT NULL, code TEXT NOT NULL,
@@ -23,6 +25,8 @@ _SCHEMA = """CREATE TABLE IF NOT EXISTS decided (
     PRIMARY KEY (day, store, stage, guard, code, disposition, would)) WITHOUT ROWID"""
 _ADD = """INSERT INTO decided VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET n = n + excluded.n"""
+_COUNTS = """SELECT day, store, stage, guard, code, disposition, would, n FROM decided WHERE day >= ?
+    ORDER BY day, store, stage, guard, code"""
 #: Decisions counted in memory before they are written down; :meth:`Tally.close` writes the rest.
 PENDING = 1000
 #: Days that are kept.
@@ -93,14 +97,13 @@ class Tally:
     def counts(self, since: date | None = None) -> Iterator[Count]:
         """Every line since a day, those of this process that are not written yet included."""
         self.flush()
-        with closing(sqlite3.connect(self._path, timeout=10)) as conn:
+        with columns.readable(_unreadable), closing(sqlite3.connect(self._path, timeout=10)) as conn:
             conn.execute(_SCHEMA)
-            found = conn.execute(
-                "SELECT * FROM decided WHERE day >= ? ORDER BY day, store, stage, guard, code",
-                (since.isoformat() if since else "",),
-            ).fetchall()
+            conn.text_factory = columns.text
+            found = conn.execute(_COUNTS, (since.isoformat() if since else "",)).fetchall()
         for row in found:
-            yield Count(*row)
+            if all(map(isinstance, row, (*[str] * 7, int))):
+                yield Count(*row)
 
     def withheld_if_enforced(self) -> tuple[int, str]:
         """Records that an observing guard would have withheld, and the first day of them (ISO, or empty)."""
@@ -112,3 +115,13 @@ class Tally:
 def today() -> date:
     """The day in UTC."""
     return datetime.now(UTC).date()
+
+
+def _unreadable(name: str) -> IntegrityError:
+    return IntegrityError(
+        "what the guards decided cannot be read.",
+        case="state",
+        record="decided in state.db",
+        why=f"The cause given is {name}.",
+        do="Check home/state.db; the counts inform and decide nothing, so that table may be removed.",
+    )

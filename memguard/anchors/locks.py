@@ -12,9 +12,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import threading
 from contextlib import suppress
+from pathlib import Path
 from weakref import WeakValueDictionary
+
+from memguard.errors import TamperedError
 
 _registry: WeakValueDictionary[tuple[int, int], PathLock] = WeakValueDictionary()
 _registry_guard = threading.Lock()
@@ -80,34 +84,64 @@ class PathLock:
             self._fd = -1
 
 
-def lock_of(path: str, *, create: bool) -> PathLock:
+def lock_of(path: str, *, create: bool, alone: bool = False) -> PathLock:
     """The process's lock for the lock file at ``path``.
 
     Args:
         create: make the file (0600) if it is missing.
+        alone: the file must have this one name: no link to it, nor it to another.
 
     Raises:
         OSError: the file cannot be opened.
     """
     with _registry_guard:
+        status = None
         with suppress(FileNotFoundError):
-            known = _registry.get(_key(os.stat(path)))
+            status = os.lstat(path) if alone else os.stat(path)
+        if status is not None:
+            if alone and (not stat.S_ISREG(status.st_mode) or status.st_nlink != 1):
+                raise OSError(errno.EMLINK, "it is no file of its own", path)
+            known = _registry.get(_key(status))
             if known is not None:
                 return known  # without a second descriptor: closing one may free a lock on NFS
-        fd = _open(path, create)
+        fd = _open(path, create, os.O_NOFOLLOW if alone else 0)
         key = _key(os.fstat(fd))
         lock = _registry[key] = PathLock(path, fd, key)
         return lock
 
 
-def _open(path: str, create: bool) -> int:
-    """A descriptor of the lock file; writable where possible, because NFS asks for that."""
+def home_lock(home: Path, name: str) -> PathLock:
+    """The lock of a store or a table, in ``home/locks``; folder and file are made if they are missing.
+
+    Whoever may write the home could make two names of one lock, and a program would wait for itself for ever.
+
+    Raises:
+        TamperedError: MG433, the file is no file of its own, or cannot be made.
+    """
+    folder = home / "locks"
     try:
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return lock_of(str(folder / name), create=True, alone=True)
+    except OSError as error:
+        raise TamperedError(
+            "a lock of the home cannot be opened.",
+            case="state",
+            record=str(folder / name),
+            code="MG433",
+            why=f"{error.strerror}.",
+            do="Remove it while nothing runs, or make the home writable; memguard makes a new one.",
+        ) from None
+
+
+def _open(path: str, create: bool, flags: int = 0) -> int:
+    """A descriptor of the lock file; writable where possible, because NFS asks for that."""
+    flags |= os.O_CLOEXEC
+    try:
+        return os.open(path, flags | os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
     except OSError as exc:
         if exc.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
             raise
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(path, flags | os.O_RDONLY)
 
 
 def _key(status: os.stat_result) -> tuple[int, int]:

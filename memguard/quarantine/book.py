@@ -17,13 +17,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from memguard.anchorlog import AnchorLog
-from memguard.anchors.locks import lock_of
+from memguard.anchors.locks import home_lock
 from memguard.errors import IntegrityError, RollbackError, TamperedError, UnknownKeyError
+from memguard.integrity import columns
 from memguard.integrity.canonical import frame
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Note
@@ -101,7 +102,7 @@ class Tables:
         self._path, self._keys, self._log, self._clock = path, keys, log, clock
         self._mutex = threading.RLock()
         self._conn = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        self._conn.text_factory = _text
+        self._conn.text_factory = columns.text
         self._conn.execute("PRAGMA journal_mode=WAL")
         self._conn.execute("PRAGMA synchronous=FULL")  # what is withheld is nowhere else
         self._conn.execute("PRAGMA secure_delete=ON")  # purged is overwritten, not only let go
@@ -151,9 +152,7 @@ class Tables:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        folder = self._path.parent / "locks"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        lock = lock_of(str(folder / "@quarantine.lock"), create=True)
+        lock = home_lock(self._path.parent, "@quarantine.lock")
         lock.acquire(self)
         try:
             yield
@@ -162,21 +161,24 @@ class Tables:
 
     def sealed(self, seq: int) -> bytes | None:
         """The sealed bytes of an entry, None once they were purged."""
-        with self._mutex:
+        with self._mutex, _readable():
             found = self._conn.execute("SELECT sealed FROM quarantine WHERE seq = ?", (seq,)).fetchone()
-        return None if found is None or found[0] is None else bytes(found[0])
+        if found is None or found[0] is None:
+            return None
+        return found[0] if isinstance(found[0], bytes) else b""  # what is no bytes opens to nothing
 
     def _version(self) -> object:
         return self._conn.execute("PRAGMA data_version").fetchone()[0]
 
-    def _count(self) -> tuple[int, bytes]:
+    def _count(self) -> tuple[int, tuple[bytes, bytes]]:
+        """How many acts the anchor knows, and what the tag of the last of them may be."""
         self._log.refresh()
         known = self._log.head(PLACE)
-        return (known[1].generation, known[1].chain) if known else (0, bytes(32))
+        return (known[1].generation, (known[1].chain, known[1].horizon)) if known else (0, (b"", b""))
 
     def _sound(self) -> None:
         """Check everything, unless nobody else changed the file since the last time."""
-        (count, chain), version = self._count(), self._version()
+        (count, ends), version = self._count(), self._version()
         if self._checked == (version, count):
             return
         entries = self._conn.execute(f"{_ENTRIES} ORDER BY seq").fetchall()
@@ -184,7 +186,7 @@ class Tables:
         if len(acts) < count:
             raise _lost(count - len(acts))
         tags = self._chained(acts, 0, "")
-        if count and bytes.fromhex(tags[count - 1]) != chain:
+        if count and bytes.fromhex(tags[count - 1]) not in ends:
             raise _changed(f"act {count} of quarantine_log")
         bound = {act[1]: act[6] for act in acts if act[2] == "keep"}
         purged = {act[1] for act in acts if act[2] in _EMPTYING}
@@ -200,7 +202,7 @@ class Tables:
 
     def _follow(self) -> bool:
         """Take in what others added since the last look, checked; False if it is not simply more of the same."""
-        (count, chain), version = self._count(), self._version()
+        (count, ends), version = self._count(), self._version()
         if (version, count) in (self._checked, self._followed):
             return True
         known = len(self.acts)
@@ -209,7 +211,7 @@ class Tables:
             return False
         try:
             tags = [*self._tags, *self._chained(rows, known, self._tags[-1] if known else "")]
-            if len(tags) < count or (count and bytes.fromhex(tags[count - 1]) != chain):
+            if len(tags) < count or (count and bytes.fromhex(tags[count - 1]) not in ends):
                 return False
             acts = [Act(*row[:-2]) for row in rows]
             purged = {act.entry for act in acts if act.verb in _EMPTYING}
@@ -244,7 +246,7 @@ class Tables:
         """An entry whose tag holds, is the one that was kept, and that has its content unless it was purged."""
         entry, (kid, tag, full) = Row(*row[:-3]), row[-3:]
         if bound != tag or not self._holds("entry", entry, kid, tag) or bool(full) == purged:
-            raise _changed(f"entry q-{entry.seq:04d}")
+            raise _changed(f"entry {entry.seq!r:.20}")
         return entry
 
     def _holds(self, kind: str, row: Sequence[Any], kid: Any, tag: Any) -> bool:
@@ -299,8 +301,7 @@ class Tables:
         last, kid = self._tags[-1] if self._tags else "", self._keys.current
         whole, tags = self._checked == (self._version(), self._count()[0]), list[str]()
         made: list[Act] = []
-        self._conn.execute("BEGIN IMMEDIATE")
-        try:
+        with _readable(), columns.transaction(self._conn):
             change()
             for entry, verb, by, note, bound in acts:
                 number = len(self.acts) + len(made) + 1
@@ -312,11 +313,7 @@ class Tables:
                 made.append(act)
                 tags.append(last)
             self._landed(made, tags, new)
-        except BaseException:
-            self._conn.execute("ROLLBACK")
-            raise
-        self._checked = self._followed = _NEVER  # until the head stands
-        self._conn.execute("COMMIT")
+            self._checked = self._followed = _NEVER  # until the head stands
         self._head(len(self.acts) + len(made), last)
         self.acts.extend(made)
         self._tags.extend(tags)
@@ -341,7 +338,11 @@ class Tables:
 
     def _head(self, count: int, last: str, operation: str = "quarantine") -> None:
         before, _ = self._count()
-        head = Head(PLACE[1], generation=count, cells=count, chain=bytes.fromhex(last))
+        self._note(
+            operation, Head(PLACE[1], generation=count, cells=count, chain=bytes.fromhex(last)), before
+        )
+
+    def _note(self, operation: str, head: Head, before: int) -> None:
         record = HeadRecord(PLACE[0], operation, time.time(), self._keys.current, head, None)
         self._log.write([record], sync=True, expect=[(PLACE, before)])
 
@@ -350,19 +351,18 @@ class Tables:
     def rekey(self) -> None:
         """After a rotation: rows and head under the current key, so that the old one may go."""
         known = self._log.head(PLACE)
-        if known is None or known[0] == self._keys.current:
+        if known is None or (known[0] == self._keys.current and not known[1].horizon):
             return
         with self.writing():
             self._rebuild(self.entries, self.acts, "rekey")
 
     def lost(self) -> int:
         """How many entries and acts are missing or changed."""
-        with self._mutex:
+        with self._mutex, _readable():
             _, _, wrong = self._good()
             try:
-                with _readable():
-                    self._sound()
-            except IntegrityError:
+                self._sound()
+            except (IntegrityError, sqlite3.Error):
                 return max(1, wrong)
             return 0
 
@@ -372,7 +372,7 @@ class Tables:
         Returns:
             How many entries and acts were written off.
         """
-        with self._mutex, self._locked():
+        with self._mutex, self._locked(), _readable():
             entries, acts, wrong = self._good()
             details = {"reason": reason, "records": wrong, "time": time.time()}
             self._log.write([Note(PLACE[0], "accept", details)], sync=True)
@@ -409,10 +409,10 @@ class Tables:
 
     def _rebuild(self, entries: dict[int, Row], acts: Sequence[Act], operation: str) -> None:
         """Write both tables anew under the current key. What has no content any more and is not purged, is."""
-        kid, last, made = self._keys.current, "", []
+        kid, last, made = self._keys.current, "", list[str]()
         tags = {seq: self._tag("entry", row, kid) for seq, row in entries.items()}
-        self._conn.execute("BEGIN IMMEDIATE")
-        try:
+        with _readable(), columns.transaction(self._conn):
+            self._conn.execute("DELETE FROM quarantine WHERE typeof(seq) <> 'integer'")
             full = {
                 seq: bool(there)
                 for seq, there in self._conn.execute("SELECT seq, sealed IS NOT NULL FROM quarantine")
@@ -441,12 +441,12 @@ class Tables:
                 self._conn.execute(
                     "INSERT INTO quarantine_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*act, kid, last)
                 )
-                made.append(act)
-        except BaseException:
-            self._conn.execute("ROLLBACK")
-            raise
-        self._checked = self._followed = _NEVER
-        self._conn.execute("COMMIT")
+                made.append(last)
+            known = self._log.head(PLACE)
+            if operation == "rekey" and known is not None and made:
+                end = bytes.fromhex(made[known[1].generation - 1])
+                self._note(operation, known[1]._replace(horizon=end), known[1].generation)
+            self._checked = self._followed = _NEVER
         if made:
             self._head(len(made), last, operation)
 
@@ -456,18 +456,9 @@ class Tables:
             self._conn.close()
 
 
-def _text(raw: bytes) -> str:
-    """Text of a column; what is no UTF-8 was not written here, and its tag will say so."""
-    return raw.decode("utf-8", "surrogateescape")
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
+def _readable() -> AbstractContextManager[None]:
     """Errors of a database that cannot be read become errors of the quarantine."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _changed(f"tables that cannot be read ({type(error).__name__})") from None
+    return columns.readable(lambda name: _changed(f"tables that cannot be read or written ({name})"))
 
 
 def _lost(missing: int) -> RollbackError:

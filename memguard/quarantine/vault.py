@@ -319,7 +319,7 @@ class Vault:
         """After a rotation: everything under the current key. Does nothing where nothing was ever withheld."""
         _, keys, log, _ = self._arguments
         known = log.head(PLACE)
-        if known is not None and known[0] != keys.current:
+        if known is not None and (known[0] != keys.current or known[1].horizon):
             self.tables.rekey()
 
     def close(self) -> None:
