@@ -1,4 +1,5 @@
-"""Texts of the attack bench, one file per family: attacks, and honest twins of the same shape. CC0; written for this bench.
+"""Texts of the attack bench, one file per family: attacks, and honest twins of the same shape. CC0.
 
-They were written before any of them was measured and without sight of the rules. None is edited to fit a result.
+They were written for this bench before any of them was measured and without sight of the rules. None is edited to
+fit a result.
 """
