@@ -379,6 +379,39 @@ def attack() -> str:
     return "\n".join(lines) + f" {measured(document)}\n\n"
 
 
+def attack_short() -> str:
+    """What becomes of planted texts, bare and guarded: the README's table."""
+    from memguard.bench.attack.intervals import clopper_pearson
+
+    store = "langgraph-sqlite-store"
+    told = {
+        "untrusted": "from a page, a document or a tool",
+        "forged": "under a registered source's name, without its signature",
+        "signed": "signed by a registered source (nothing is promised)",
+        "cross-context": "read, searched or written as another user",
+    }
+    lines = [
+        "| planted | SqliteStore, bare: acted on | guarded: readable, fenced | guarded: served for action | at most |",
+        "|---|---|---|---|---|",
+    ]
+    every = [row for row in attack_rows() if row["sut"] == store]
+    for channel, words in told.items():
+        of = {
+            name: [r for r in every if (r["configuration"], r["channel"]) == (name, channel)]
+            for name in ("bare", "balanced")
+        }
+        n, acted = summed(of["balanced"], "n"), summed(of["balanced"], "served_for_action")
+        bare = f"{summed(of['bare'], 'succeeded')} of {summed(of['bare'], 'n')}" if of["bare"] else "-"
+        readable = f"{summed(of['balanced'], 'readable')} of {n}"
+        high = clopper_pearson(acted, n)[1]
+        lines.append(f"| {words} | {bare} | {readable} | {acted} of {n} | {100 * high:.1f} % |")
+    honest = [r for r in every if (r["configuration"], r["channel"]) == ("balanced", "untrusted")]
+    own = f"{summed(honest, 'benign_for_action')} of {summed(honest, 'benign_own_n')}"
+    read = f"{summed(honest, 'benign_readable')} of {summed(honest, 'benign_n')}"
+    lines.append(f"\nHonest texts beside them: {read} readable; of the user's own, {own} served for action.")
+    return "\n".join(lines) + "\n\n"
+
+
 def attack_corpora() -> str:
     """What became of corpora in a store, bare and balanced."""
     document = result("attack") if (RESULTS / "attack.json").exists() else {"rows": []}
@@ -445,6 +478,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "overhead": overhead,
     "attack families": attack_families,
     "attack": attack,
+    "attack in short": attack_short,
     "attack corpora": attack_corpora,
     "attack amg": attack_amg,
     "decisions": decisions,
