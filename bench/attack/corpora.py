@@ -31,13 +31,14 @@ _SLOT = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The texts of one source; ``planted`` says which kind they are."""
+    """The texts of one source; ``planted`` says which kind they are, ``templates`` which of them share one."""
 
     name: str
     planted: bool
     licence: str
     origin: str
     texts: tuple[str, ...]
+    templates: tuple[int, ...] = ()
 
 
 def family(name: str) -> frozenset[str]:
@@ -97,12 +98,16 @@ def notes(seed: int, copies: int = 3) -> dict[str, Corpus]:
     data = tomllib.loads(NOTES.read_text(encoding="utf-8"))
     slots, draw, found = data.pop("slots"), random.Random(seed), {}
     for section, table in data.items():
-        texts = []
-        for line in table["lines"]:
+        texts: list[str] = []
+        templates: list[int] = []
+        for number, line in enumerate(table["lines"]):
             filled = {_filled(line, slots, draw) for _ in range(copies if _SLOT.search(line) else 1)}
             texts += sorted(filled)
+            templates += [number] * len(filled)
         name = f"notes_{section}"
-        found[name] = Corpus(name, section == "planted", "CC0-1.0", "this repository", tuple(texts))
+        found[name] = Corpus(
+            name, section == "planted", "CC0-1.0", "this repository", tuple(texts), tuple(templates)
+        )
     return found
 
 

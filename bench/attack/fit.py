@@ -12,11 +12,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from memguard.guards.decoding import decoded
 from memguard.guards.normal import normalise
-from memguard.guards.statistical import Scorer, windows
+from memguard.guards.statistical import LEAST_FEATURES, STEM, Scorer, windows, words
 
 #: Windows of one honest text that are trained on; of a planted one the first, since nobody knows where the rest turns.
 HONEST_WINDOWS = 3
+#: Stems at the start of a text that tell its template.
+OPENING = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +35,39 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The windows of one source that are trained on."""
+    """The windows of one source that are trained on, and for each the template that it came from."""
 
     planted: bool
     windows: tuple[frozenset[int], ...]
+    templates: tuple[object, ...]
     factor: float = 1.0
 
 
-def sample(texts: Sequence[str], planted: bool, factor: float = 1.0) -> Sample:
-    """A source's training windows."""
+def sample(
+    texts: Sequence[str], planted: bool, factor: float = 1.0, templates: Sequence[object] = ()
+) -> Sample:
+    """A source's training windows.
+
+    Args:
+        templates: which template each text was made of; where that is not known, texts that begin with the same
+            three stems are taken to be of one.
+    """
     most = 1 if planted else HONEST_WINDOWS
-    found = [list(windows(normalise(text)))[:most] for text in texts]
-    return Sample(planted, tuple(window for each in found for window in each), factor)
+    found, origin = [], []
+    for number, text in enumerate(texts):
+        if planted and next(decoded(text), None) is not None:
+            continue  # what is wrong with it is inside, and what is around it is anybody's
+        copy = normalise(text)
+        mine = list(windows(copy))[:most]
+        found += mine
+        template = templates[number] if templates else tuple(word[:STEM] for word in words(copy)[:OPENING])
+        origin += [(template, part) for part in range(len(mine))]
+    return Sample(planted, tuple(found), tuple(origin), factor)
 
 
 def fit(samples: Mapping[str, Sample], plan: Plan) -> Scorer:
     """Weights from samples, quantised to 8 bits; thresholds are left at 1."""
-    counts = Counter(f for s in samples.values() for window in s.windows for f in window)
+    counts = _counts(samples)
     vocabulary = sorted(f for f, count in counts.items() if count >= plan.min_count)
     index = {feature: at for at, feature in enumerate(vocabulary)}
     rows = _rows(samples, index)
@@ -69,11 +88,23 @@ def fit(samples: Mapping[str, Sample], plan: Plan) -> Scorer:
     return _quantised(dict(zip(vocabulary, weights, strict=True)), bias)
 
 
+def _counts(samples: Mapping[str, Sample]) -> Counter[int]:
+    """In how many templates each feature occurs: ten texts of one template say it once."""
+    counts: Counter[int] = Counter()
+    for s in samples.values():
+        by: dict[object, set[int]] = {}
+        for window, template in zip(s.windows, s.templates, strict=True):
+            by.setdefault(template, set()).update(window)
+        for found in by.values():
+            counts.update(found)
+    return counts
+
+
 def _rows(
     samples: Mapping[str, Sample], index: Mapping[int, int]
 ) -> list[tuple[list[int], float, int, float]]:
     """(feature numbers, 1/sqrt of all features, label, importance) of every window."""
-    share = {name: s.factor * math.sqrt(len(s.windows)) for name, s in samples.items() if s.windows}
+    share = {name: s.factor * math.sqrt(len(set(s.templates))) for name, s in samples.items() if s.windows}
     whole = {
         label: sum(v for n, v in share.items() if samples[n].planted is label) for label in (True, False)
     }
@@ -81,10 +112,12 @@ def _rows(
     rows = []
     for name in sorted(share):
         s = samples[name]
-        importance = share[name] / whole[s.planted] / len(s.windows) * total / 2
-        for window in s.windows:
+        copies = Counter(s.templates)
+        importance = share[name] / whole[s.planted] / len(copies) * total / 2
+        for window, template in zip(s.windows, s.templates, strict=True):
             ids = [index[f] for f in sorted(window) if f in index]
-            rows.append((ids, 1 / math.sqrt(len(window)), int(s.planted), importance))
+            scale = 1 / math.sqrt(max(len(window), LEAST_FEATURES))
+            rows.append((ids, scale, int(s.planted), importance / copies[template]))
     return rows
 
 

@@ -47,7 +47,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 }
 #: Added to what was found, in logits, because thresholds do not travel well to kinds of text that are not here;
 #: more before anything may be withheld, since a thousandth cannot be seen in kinds of a few hundred texts.
-FLAG_MARGIN, QUARANTINE_MARGIN = 0.2, 1.0
+FLAG_MARGIN, QUARANTINE_MARGIN = 0.4, 1.0
 SEED = 1
 
 
@@ -62,7 +62,7 @@ class Fold:
 def samples(corpora: Mapping[str, Corpus], seed: int = SEED) -> dict[str, Sample]:
     """The windows of every source that is trained on, this project's notes with them."""
     used = {name: corpora[name] for name in TRAINED if name in corpora} | notes(seed)
-    return {name: sample(c.texts, c.planted, FACTORS.get(name, 1.0)) for name, c in used.items()}
+    return {name: sample(c.texts, c.planted, FACTORS.get(name, 1.0), c.templates) for name, c in used.items()}
 
 
 def folds(found: Mapping[str, Sample], plan: Plan) -> list[Fold]:

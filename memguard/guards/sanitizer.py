@@ -5,6 +5,10 @@ against the copy, against its other readings (letters joined, digits as letters,
 holds in an encoding: a decoded text is judged like a visible one. The statistical tier scores the same texts.
 The decision is the most severe finding. A match that is quoted, reported as an attack or forbidden does not count.
 
+The statistical tier alone never withholds, however high the score: it flags. From its ``quarantine`` threshold on it
+withholds what a rule flags as well. Measured on the corpora, withholding on the score alone added 1 % of one source
+to what the rules withhold, and cost whole kinds of honest text that training had not seen.
+
 A ``rewrite`` cuts the matched spans out and keeps the rest; where nothing is left, or a span has no place in
 the text, it becomes a quarantine.
 
@@ -41,6 +45,8 @@ from memguard.record import Record
 from memguard.settings import Config, Mode
 
 HIDDEN, STATISTICAL, TOO_LONG, NOT_UNICODE = "MG230", "MG251", "MG290", "MG291"
+#: What says nothing of what a text asks for.
+_NO_RULE = frozenset({STATISTICAL, TOO_LONG, NOT_UNICODE, "MG249"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 #: Cuts of one rewrite; what still matches after them is withheld instead.
 _MAX_CUTS = 50
@@ -56,7 +62,7 @@ class Scorer(Protocol):
 
     @property
     def quarantine(self) -> float:
-        """The score from which on it is withheld."""
+        """The score from which on it is withheld if a rule flags it too."""
         ...
 
     def score(self, text: str) -> float:
@@ -129,7 +135,7 @@ class Sanitizer:
 
     def decide(self, record: Record, ctx: GuardContext) -> Decision:
         """What both tiers say about the record's text."""
-        found = list(self.findings(record.content))
+        found = self._corroborated(list(self.findings(record.content)))
         if not found:
             return Decision(guard=self.name)
         rewritten: str | None = None
@@ -171,6 +177,16 @@ class Sanitizer:
                 if finding.evidence.rule not in seen or offset:
                     seen.add(finding.evidence.rule)
                     yield finding
+
+    def _corroborated(self, found: list[Finding]) -> list[Finding]:
+        """The findings, a score above ``quarantine`` flagging only where no enforced rule stands beside it."""
+        if self._modes.get(STATISTICAL, "enforce") not in ("enforce", "observe"):
+            return found  # an explicit disposition
+        if any(not f.observed and f.evidence.rule not in _NO_RULE for f in found):
+            return found
+        return [
+            replace(f, disposition=Disposition.FLAG) if f.evidence.rule == STATISTICAL else f for f in found
+        ]
 
     def _window(self, text: str, offset: int) -> Iterator[Finding]:
         hidden = hidden_spans(text)

@@ -6,11 +6,12 @@ that stands alone. In a window every stem (the first six letters of a word) and 
 feature, once; its name is hashed by CRC-32, which is the same everywhere, and looked up among the signed 8-bit
 weights. With ``w`` the weights found, ``n`` the features of the window, ``b`` the bias and ``s`` the scale,
 
-    score = 1 / (1 + exp(-(b + s * sum(w) / sqrt(n))))            Cox, 1958; a number in [0, 1]
+    score = 1 / (1 + exp(-(b + s * sum(w) / sqrt(max(n, 16)))))   Cox, 1958; a number in [0, 1]
 
-What a feature says that training never saw is nothing: it only lengthens the window. Addresses become one
-feature each, digits are one digit, long runs of letters and digits (keys, encoded data) are left out. The
-weights are of languages in Latin letters, so a window that is mostly written in others scores 0.
+What a feature says that training never saw is nothing: it only lengthens the window. Addresses, encoded data and
+keys become one word of their class each, digits are one digit. A window of fewer than four words of a language
+scores 0, and one of few features is weighed as if it had sixteen: no word decides alone. The weights are of
+languages in Latin letters, so a window that is mostly written in others scores 0.
 
 bench/attack/train.py makes the weights; docs/model-card.md says from what, and how well they do.
 Code MG250 is a weight file that is not the one this version was released with.
@@ -40,28 +41,33 @@ REASON = "worded like memories that were planted"
 FORMAT = "memguard-statistical-1"
 WEIGHTS = Path(__file__).with_name("statistical.bin")
 #: SHA-256 of the file that belongs to this version.
-DIGEST = "4cad177e07ab0bac723d91f71e422ace81bc1d3d66ed6bba77d5d3f7d47ccde9"
+DIGEST = "52e50d48058715ed2b75a54f06b01ec9024c8161de7f76217422f1aef6366f2b"
 #: Words in a window, and from the start of one to the start of the next.
 WINDOW, STRIDE = 48, 24
 #: Characters that are scored unless ``[guards.limits] statistical_chars`` says otherwise.
 MAX_CHARS = 4_000
 STEM = 6
+#: Fewer words of a language than this say nothing; fewer features count as this many, so that no single one decides.
+LEAST_WORDS, LEAST_FEATURES = 4, 16
 
 _MAIL = re.compile(r"[\w.+-]{1,64}@[\w.-]{1,100}")
 _URL = re.compile(r"(?:https?://|www\.)\S{1,200}")
-_BLOB = re.compile(r"[\w+/=-]{24,}")
-_WORD = re.compile(r"\x01[mu]|[^\W_]+(?:'[a-z]+)?")
+_PERCENT = re.compile(r"\S{0,400}%[0-9a-f]{2}\S{0,400}")
+_BLOB = re.compile(r"[\w+/=-]{24,}|\b(?=[a-z]{0,30}\d)[\w+/=-]{12,}")
+_WORD = re.compile(r"\x01[bmu]|[^\W_]+(?:'[a-z]+)?")
 _LATIN = re.compile(r"[\x01a-z0-9]")
 _DIGITS = str.maketrans("123456789", "000000000")
 
 
 def words(text: str) -> list[str]:
-    """The words of a normalised text: addresses as one word each, every digit as 0, encoded data left out."""
+    """The words of a normalised text: addresses and encoded data as one word each, every digit as 0."""
     if "@" in text:
         text = _MAIL.sub(" \x01m ", text)
     if "://" in text or "www." in text:
         text = _URL.sub(" \x01u ", text)
-    found: list[str] = _WORD.findall(_BLOB.sub(" ", text).translate(_DIGITS))
+    if "%" in text:
+        text = _PERCENT.sub(" \x01b ", text)
+    found: list[str] = _WORD.findall(_BLOB.sub(" \x01b ", text).translate(_DIGITS))
     return found
 
 
@@ -71,7 +77,8 @@ def windows(text: str) -> Iterator[frozenset[int]]:
     last = max(0, len(found) - STRIDE)
     for start in range(0, max(1, last), STRIDE):
         part = found[start : start + WINDOW]
-        if 2 * len([word for word in part if _LATIN.match(word)]) > len(part):
+        said = len([word for word in part if word[0].isalpha()])
+        if said >= LEAST_WORDS and 2 * len([word for word in part if _LATIN.match(word)]) > len(part):
             yield features(part)
 
 
@@ -112,7 +119,7 @@ class Scorer:
         """The same of one window, before it is squeezed into [0, 1]."""
         get = self.weights.get
         total = sum([get(feature, 0) for feature in window])
-        return self.bias + self.scale * total / math.sqrt(len(window) or 1)
+        return self.bias + self.scale * total / math.sqrt(max(len(window), LEAST_FEATURES))
 
 
 def pack(header: Mapping[str, Any], weights: Mapping[int, int]) -> bytes:

@@ -309,8 +309,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "MG249",
         "kept-credential",
+        # Not cut out by default: what is cut is lost, and a key in a note may be the note (rules.MG249 = "rewrite").
         "a credential of a well-known form, which a memory should not keep",
-        _REWRITE,
+        _FLAG,
         0.9,
         (
             "akia",

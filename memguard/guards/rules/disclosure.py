@@ -104,7 +104,7 @@ RULES: tuple[Rule, ...] = (
         r"|\b(?:hidden|blind|secret|bcc) (?:recipient|copy|copies|carbon copy)\b"
         rf"|\b(?:a copy|copies|a duplicate|duplicates)\b{GAP}\b(?:to|at|for)\b[^!?]{{0,40}}?{ADDRESS}"
         r"|\b(?:from now on|always|whenever|every ?time|each time|when the user|when i "
-        r"ask)\b[^.!?]{0,80}\b(?:add|include|put|append|attach|"
+        r"ask)\b(?=[^!?:.@]{0,220}[:.@])[^.!?]{0,80}\b(?:add|include|put|append|attach|"
         r"insert)\b[^!?]{0,120}?(?:https?://|www\.|[\w.+-]{1,64}@[\w-]{1,63}\.)"
         r"|\b(?:user|customer|client|team|company)(?:'s)? (?:preferred|usual|standard|required|"
         r"mandatory) (?:workflow|process|setup|practice|procedure)\b[^!?]{0,80}?\b(?:includes?|"
