@@ -22,6 +22,7 @@ from pathlib import Path
 import click
 
 from memguard import errors
+from memguard.cli.output import plain
 
 CLEAN = 0
 FINDINGS = 1
@@ -111,5 +112,6 @@ def report(error: BaseException, *, verbose: bool = False) -> int:
     """Print ``error`` as one line on stderr and give back its exit code."""
     if wants_traceback(verbose) and not isinstance(error, (click.ClickException, click.Abort)):
         traceback.print_exception(error, file=sys.stderr)
-    click.echo(f"memguard: {' '.join(message_for(error).split())}", err=True)
+    # Names in it may be the store's, or an argument that came from there.
+    click.echo(f"memguard: {plain(' '.join(message_for(error).split()))}", err=True)
     return code_for(error)

@@ -77,6 +77,27 @@ def plain(value: object) -> str:
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
+def _page(text: str) -> str:
+    """:func:`plain`, line by line."""
+    return "\n".join(plain(line) for line in text.split("\n"))
+
+
+_UNSEEN = re.compile(r"[^ -~]")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    char = found[0]
+    if char.isprintable():
+        return char
+    return json.dumps(char)[1:-1] if char > "~" else char  # JSON has escaped what is below; indents stay
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    """JSON that a terminal may show: what is no printable character is escaped."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    return _UNSEEN.sub(_escaped, text)
+
+
 def width(text: str) -> int:
     """Columns that ``text`` takes in a terminal (wide characters take two, combining ones none)."""
     return sum(
@@ -127,26 +148,27 @@ def _markdown(report: Report) -> str:
         for row in report.rows[: report.shown]:
             lines.append("| " + " | ".join(cell(row.get(c)) for c in report.columns) + " |")
     if report.notes:
-        lines += ["", *(f"> {note}" for note in report.notes)]
+        lines += ["", *(f"> {plain(note)}" for note in report.notes)]
     return "\n".join(lines)
 
 
 def render(report: Report, form: str, *, colour: bool = False) -> str:
     """``report`` in one of :data:`FORMATS`, without a final newline."""
     if form == "json":
-        return json.dumps(report.as_dict(), indent=2, ensure_ascii=False, default=str)
+        return _json(report.as_dict(), indent=2)
     if form == "jsonl":
         rows = report.rows or [report.as_dict()]
-        return "\n".join(json.dumps(row, ensure_ascii=False, default=str) for row in rows)
+        return "\n".join(_json(row) for row in rows)
     if form == "md":
         return _markdown(report)
     if report.text:
-        return _RESULT.sub(_coloured, report.text) if colour else report.text
+        page = _page(report.text)
+        return _RESULT.sub(_coloured, page) if colour else page
     pad = max((len(key) for key in report.facts), default=0)
     lines = [f"{key.replace('_', ' '):<{pad}}  {plain(value)}" for key, value in report.facts.items()]
     table = _table(report.columns, report.rows[: report.shown], colour) if report.columns else []
     lines += ([""] if lines and table else []) + table
-    return "\n".join(lines + report.notes)
+    return "\n".join(lines + [_page(note) for note in report.notes])
 
 
 def _write_database(report: Report, path: Path) -> None:
@@ -179,7 +201,7 @@ def progress(message: str) -> None:
     context = click.get_current_context(silent=True)
     if context is not None and context.find_root().params.get("quiet"):
         return
-    click.echo(message, err=True)
+    click.echo(plain(message), err=True)
 
 
 def _check_suffixes(_: click.Context, __: click.Parameter, files: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from memguard.cli.output import SUFFIXES, Report, emit, plain, render, width
+from memguard.cli import exits
+from memguard.cli.output import FORMATS, SUFFIXES, Report, emit, plain, progress, render, width
+from memguard.errors import ConfigError
 
 REPORT = Report(
     "audit",
@@ -39,6 +41,32 @@ def test_table_and_markdown_escape_what_a_record_id_smuggles() -> None:
         assert "\\u001b" in text
     assert "a\\|b" in render(REPORT, "md")
     assert "<b>" not in render(Report("x", facts={"name": "<b>"}), "md")
+
+
+HOSTILE = "a\x1b]0;x\x07\x9b31m\u202e\x7f\r\ud800\U000e0041\u2028é記"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_nothing_in_an_answer_reaches_a_terminal_unseen(form: str) -> None:
+    facts, rows = {"name": HOSTILE}, [{HOSTILE: HOSTILE, "case": HOSTILE}]
+    for report in (
+        Report("x", facts=facts, rows=rows, columns=("case",), notes=[HOSTILE]),
+        Report("x", facts=facts, text=HOSTILE),
+    ):
+        text = render(report, form)
+        assert all(char.isprintable() or char == "\n" for char in text)
+        if form == "json":
+            found = json.loads(text)
+            assert (found["name"], found["rows"]) == (HOSTILE, report.rows)
+        assert "é記" in text
+
+
+def test_nothing_in_an_error_reaches_a_terminal_unseen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exits.report(ConfigError("no such store", where=HOSTILE)) == 2
+    progress(HOSTILE)
+    said = capsys.readouterr().err
+    assert all(char.isprintable() or char == "\n" for char in said)
+    assert "\\u001b]0;x" in said
 
 
 def test_a_table_is_aligned_even_with_wide_characters() -> None:
