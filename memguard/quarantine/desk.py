@@ -17,10 +17,11 @@ from typing import Any, Protocol
 
 from memguard.decision import Decision
 from memguard.effects import Operation
-from memguard.errors import ConfigError, ForgottenError, UnsupportedError
+from memguard.errors import ConfigError, ForgottenError, TamperedError, UnsupportedError
 from memguard.events import Event, Reviewed
 from memguard.labels import Label
-from memguard.ports import Ledger
+from memguard.ledger.chain import GENESIS, verify_chain
+from memguard.ports import Ledger, LedgerEntry
 from memguard.quarantine.entry import DROPPED, PURGED, RELEASED, WAITING, Entry, Kept
 from memguard.quarantine.review import Opening
 from memguard.quarantine.vault import Vault
@@ -187,6 +188,7 @@ class Quarantine:
 
         Raises:
             ForgottenError: the record's key was deleted since.
+            TamperedError: MG430, the history in which deletions are looked up was edited.
             RefusedError: MG351, a newer value stands there; MG353, it has expired since.
             UnsupportedError: MG350, it cannot be rebuilt; MG352, the store cannot take it back.
             ConfigError: as :meth:`show`; MG349, it does not wait; MG354, no target.
@@ -335,8 +337,7 @@ class Quarantine:
         log = handle.custody.log
         if not log.recorded:
             return  # a store in memory has no history beyond what stands in it
-        log.harvest()
-        for done in self._ledger.entries(f"{entry.store} {kept.context}"):
+        for done in self._history(handle.custody, kept.context):
             if done.operation in _TAKING and done.time >= max(entry.time, entry.withdrawn):
                 # An operation too large to spell out names nobody: it may have been this one.
                 if not done.records or kept.key in done.records:
@@ -348,6 +349,26 @@ class Quarantine:
                             do=f"memguard quarantine drop {entry.id}",
                         )
                     return
+
+    def _history(self, custody: Any, context: str) -> Sequence[LedgerEntry]:
+        """What was done in a context, proved: an edit of the history would bring back what was deleted."""
+        log = custody.log
+        log.refresh()
+        head = log.newest((custody.store, context))
+        log.harvest()
+        entries = [*self._ledger.entries(f"{custody.store} {context}")]
+        broken = verify_chain(lambda kid: log.keys.subkey("chain", kid), entries)
+        # Another thread may have gone on meanwhile: the head is among them, not always the last.
+        if broken is None and (head is None or head.chain in (GENESIS, *(e.chain for e in entries))):
+            return entries
+        raise TamperedError(
+            "the history of a context is not as it was left.",
+            case="state",
+            record=f"{custody.store} {context}",
+            code="MG430",
+            why="Nobody can tell whether a withheld record's key was deleted since.",
+            do="Restore state.db; or read the record with memguard quarantine show, and write it yourself.",
+        )
 
     # -- async -------------------------------------------------------------------------------
 

@@ -289,3 +289,41 @@ def test_lock_that_is_no_file_of_its_own_is_refused(root: Path, name: str, way: 
     assert caught.value.code == "MG433"
     assert not (root / "elsewhere").exists()
     mg.close()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "DELETE FROM ledger WHERE operation <> 'put'",
+        "DELETE FROM ledger",
+        "UPDATE ledger SET operation = 'put'",
+        "UPDATE ledger SET records = '[]'",
+        "UPDATE ledger SET time = 1.0",
+        "UPDATE ledger SET context = context || 'x'",
+    ],
+)
+def test_edited_history_brings_nothing_back_that_was_deleted(root: Path, script: str) -> None:
+    mg = reopened(root)
+    store = store_of(mg, root)
+    mg.quarantine.vault._clock = lambda: 0.0  # what was withheld long before the deletion
+    with source("web:https://shop.example"):
+        store.put(("u",), "gone", {"text": f"{POISON} gone"})
+    (withheld,) = mg.quarantine.vault.find(text=f"{POISON} gone")
+    with source("user:alice"):
+        store.put(("u",), "gone", {"text": "fine"})
+    store.delete(("u",), "gone")
+    mg._log.compact()  # from here on the deletion stands in state.db alone
+    mg.close()
+    edit(root, script)
+    mg = reopened(root)
+    store = store_of(mg, root)
+    with pytest.raises(TamperedError) as caught:
+        mg.quarantine.release(withheld, by="alice", review_key=f"file:{review(root)}")
+    assert caught.value.code == "MG430"
+    assert store.get(("u",), "gone") is None
+    mg.close()
+
+
+def review(root: Path) -> Path:
+    """The review key, which stands where the home of the fixture was made."""
+    return next(path for path in root.rglob("review*/*.json"))
