@@ -92,12 +92,13 @@ class Compare:
     """Ask how a record stands against what its scope wrote before; it is remembered unless only looked at.
 
     The answer is a :class:`Standing`. ``slots`` are what it says is so; only those of trusted records are
-    kept and compared with.
+    kept and compared with. ``vector`` may be None for a trusted record: the answer then says whether one is
+    wanted, since its scope's centre needs a sample of them only.
     """
 
     store: str
     scope: Scope
-    vector: tuple[float, ...]
+    vector: tuple[float, ...] | None
     source: Source
     trusted: bool
     slots: tuple[Slot, ...]
@@ -116,6 +117,7 @@ class Standing:
         usual: the most of them in a minute before that, 0 for a new source.
         known_source: whether the source wrote to this scope before.
         contradicts: whether a trusted record says otherwise of the same thing.
+        wanted: whether the vector that was left out is wanted; the record is not remembered before.
     """
 
     count: int = 0
@@ -125,6 +127,7 @@ class Standing:
     usual: int = 0
     known_source: bool = True
     contradicts: bool = False
+    wanted: bool = False
 
 
 Effect = Fetch | Embed | Ask | Work | Spend | Compare

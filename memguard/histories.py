@@ -31,6 +31,8 @@ from memguard.slots import Slot, contradiction
 
 #: Embeddings, sources and slots kept per scope, and scopes kept in memory.
 KEPT, SOURCES, SLOTS, SCOPES = 32, 64, 256, 512
+#: Embeddings after which a scope's centre is known, and of how many trusted records then one is embedded.
+SAMPLED, EVERY = 64, 4
 _MINUTE = 60.0
 _SCHEMA = """CREATE TABLE IF NOT EXISTS histories (
     scope TEXT PRIMARY KEY, embedder TEXT NOT NULL, value TEXT NOT NULL, kid TEXT NOT NULL, tag TEXT NOT NULL
@@ -79,15 +81,27 @@ class Vector:
 class History:
     """One scope's. ``compare`` first, then ``add``."""
 
-    __slots__ = ("count", "dirty", "distance", "length", "recent", "slots", "sources", "square", "total")
+    __slots__ = (
+        "count",
+        "dirty",
+        "distance",
+        "length",
+        "recent",
+        "seen",
+        "slots",
+        "sources",
+        "square",
+        "total",
+    )
 
-    def __init__(self, dimensions: int) -> None:
+    def __init__(self) -> None:
         #: Sum of all embeddings, and its length.
-        self.total = [0.0] * dimensions
+        self.total: list[float] = []
         self.length = 0.0
         #: The last embeddings, rounded.
         self.recent: list[Rounded] = []
-        self.count = 0
+        #: Records, and those of them whose embedding was added.
+        self.seen = self.count = 0
         #: Mean distance from the centre, and mean of its square.
         self.distance = self.square = 0.0
         #: Source to [moment of its window's start, records in it, the most in a window before].
@@ -96,9 +110,15 @@ class History:
         self.slots: dict[Slot, None] = {}
         self.dirty = False
 
+    def fit(self, dimensions: int) -> None:
+        """Make room for embeddings of this many numbers; those of another size are forgotten."""
+        if len(self.total) != dimensions:
+            self.total, self.length, self.recent = [0.0] * dimensions, 0.0, []
+            self.count, self.distance, self.square = 0, 0.0, 0.0
+
     def compare(self, record: Compare, vector: Vector) -> Standing:
         """How the record stands against what was added before."""
-        if not self.count:
+        if not self.seen:
             return Standing(known_source=False)
         spread = math.sqrt(max(self.square - self.distance**2, 1e-4))
         source = self.sources.get(str(record.source))
@@ -120,6 +140,7 @@ class History:
     def add(self, record: Compare, vector: Vector) -> None:
         """Remember it."""
         self.dirty = True
+        self.seen += 1
         if self.count:
             weight, away = 1 / self.count, self._away(vector)
             self.distance += (away - self.distance) * weight
@@ -129,6 +150,21 @@ class History:
             self.total[at] += x
         self.length = math.sqrt(sum(map(mul, self.total, self.total)))
         self.recent = [*self.recent[1 - KEPT :], vector.rounded]
+        self._heard(record)
+
+    def pass_by(self, record: Compare) -> bool:
+        """Remember a trusted record without its embedding; False if that is wanted, and then nothing is remembered.
+
+        The centre of a scope is well known by :data:`SAMPLED` embeddings; afterwards one of :data:`EVERY` will do.
+        """
+        if self.count < SAMPLED or self.seen % EVERY == 0:
+            return False
+        self.dirty = True
+        self.seen += 1
+        self._heard(record)
+        return True
+
+    def _heard(self, record: Compare) -> None:
         self._wrote(str(record.source), record.moment)
         if record.trusted:
             for slot in record.slots:
@@ -154,15 +190,16 @@ class History:
         """Everything, as text."""
         total = [round(x, 5) for x in self.total]
         recent = [r.values.tobytes().hex() for r in self.recent]
-        values = (total, recent, self.count, self.distance, self.square)
+        values = (total, recent, self.seen, self.count, self.distance, self.square)
         slots = [[sorted(slot.about), slot.kind, slot.value] for slot in self.slots]
         return json.dumps([*values, self.sources, slots], separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> History:
         """What :meth:`as_json` wrote."""
-        made = cls(0)
-        made.total, recent, made.count, made.distance, made.square, made.sources, slots = json.loads(text)
+        made = cls()
+        made.total, recent, made.seen, made.count, *spread, made.sources, slots = json.loads(text)
+        made.distance, made.square = spread
         made.length = math.sqrt(sum(map(mul, made.total, made.total)))
         made.slots = {Slot(frozenset(about), kind, _tuple(value)): None for about, kind, value in slots}
         made.recent = [Rounded(array("b", bytes.fromhex(values))) for values in recent]
@@ -192,15 +229,19 @@ class Histories:
         return self._stand(record, remember=False)
 
     def _stand(self, record: Compare, *, remember: bool) -> Standing:
+        if record.vector is None:
+            with self._mutex:
+                return Standing(wanted=not remember or not self._of(record).pass_by(record))
         vector = Vector(record.vector)
         with self._mutex:
-            history = self._of(record, vector.size)
+            history = self._of(record)
+            history.fit(vector.size)
             standing = history.compare(record, vector)
             if remember:
                 history.add(record, vector)
         return standing
 
-    def _of(self, record: Compare, dimensions: int) -> History:
+    def _of(self, record: Compare) -> History:
         place = frame(
             b"memguard/history/1",
             *(
@@ -211,12 +252,10 @@ class Histories:
         scope = hmac.digest(self._keys.subkey("history", self._keys.ids[0]), place, "sha256")[:16].hex()
         history = self._scopes.get(scope)
         if history is None:
-            history = self._read(scope) or History(dimensions)
+            history = self._read(scope) or History()
             self._scopes[scope] = history
             while len(self._scopes) > SCOPES:
                 self._write([self._scopes.popitem(last=False)])
-        if len(history.total) != dimensions:
-            history = self._scopes[scope] = History(dimensions)
         self._scopes.move_to_end(scope)
         return history
 

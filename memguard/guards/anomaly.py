@@ -80,11 +80,14 @@ class Anomaly:
         self, record: Record, text: str, trust: Trust, ctx: GuardContext
     ) -> Generator[Any, Any, tuple[Evidence, ...]]:
         try:
-            (vector,) = yield Embed((text,))
             where, trusted = (record.store, record.scope), trust >= Trust.USER
-            seen: Standing = yield Compare(
-                *where, tuple(vector), record.source, trusted, slots_of(text), ctx.now
-            )
+            slots = slots_of(text)
+            if trusted:  # nothing that it could show would count against it
+                asked = Compare(*where, None, record.source, trusted, slots, ctx.now)
+                if not (yield asked).wanted:
+                    return ()
+            (vector,) = yield Embed((text,))
+            seen: Standing = yield Compare(*where, tuple(vector), record.source, trusted, slots, ctx.now)
         except UnsupportedError:  # neither embedder nor history here: mg.check outside of a home
             return ()
         return tuple(self._signals(seen))

@@ -31,7 +31,11 @@ def decide(
             raise opinion
         return opinion
 
-    handlers = {Embed: lambda e: [[1.0]], Compare: lambda e: standing, Ask: judge}
+    handlers = {
+        Embed: lambda e: [[1.0]],
+        Compare: lambda e: standing if e.vector else Standing(wanted=True),
+        Ask: judge,
+    }
     steps = guard.decide(Record(text, source=Source("tool", "t"), trust=trust), CTX)
     return run(_answered(steps), handlers)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from memguard import histories as module
 from memguard.guard import Compare, Standing
-from memguard.histories import KEPT, SLOTS, SOURCES, Histories
+from memguard.histories import KEPT, SAMPLED, SLOTS, SOURCES, Histories
 from memguard.keys import open_keys
 from memguard.ports import KeyRing
 from memguard.record import Scope, Source
@@ -217,3 +219,48 @@ def test_all_of_it_is_bounded(tmp_path: Path, keys: KeyRing) -> None:
     assert (len(history.recent), len(history.slots), len(history.sources)) == (KEPT, SLOTS, SOURCES)
     newest = next(reversed(history.slots))
     assert f"room{2 * max(KEPT, SLOTS, SOURCES) - 1}" in newest.about
+
+
+class TestSample:
+    def bare(self, **more: Any) -> Compare:
+        return replace(record(**more), vector=None)
+
+    def test_of_trusted_records_one_in_four_is_embedded_once_the_centre_is_known(
+        self, tmp_path: Path, keys: KeyRing
+    ) -> None:
+        made = Histories(tmp_path / "s.db", keys, "e")
+        embedded = 0
+        for _ in range(SAMPLED + 40):
+            if made.compare(self.bare()).wanted:
+                made.compare(record())
+                embedded += 1
+        assert embedded == SAMPLED + 10
+        assert made.look(record()).count == SAMPLED + 10
+
+    def test_what_is_not_embedded_still_tells_its_source_pace_and_slots(
+        self, tmp_path: Path, keys: KeyRing
+    ) -> None:
+        made = Histories(tmp_path / "s.db", keys, "e")
+        for _ in range(SAMPLED):
+            made.compare(record())
+        assert made.compare(self.bare()).wanted, "the 64th is a fourth one"
+        made.compare(record())
+        passed = self.bare(source=Source("user", "bo"), moment=5.0, city="Oslo")
+        assert not made.compare(passed).wanted
+        standing = made.look(record(trusted=False, source=Source("user", "bo"), moment=6.0, city="Bern"))
+        assert (standing.known_source, standing.burst, standing.contradicts) == (True, 2, True)
+
+    def test_one_that_is_wanted_is_not_remembered_before_it_comes(
+        self, tmp_path: Path, keys: KeyRing
+    ) -> None:
+        made = Histories(tmp_path / "s.db", keys, "e")
+        assert made.compare(self.bare(city="Oslo")).wanted
+        assert made.look(record(trusted=False, city="Bern")) == Standing(known_source=False)
+
+    def test_looking_wants_it_and_leaves_nothing(self, tmp_path: Path, keys: KeyRing) -> None:
+        made = Histories(tmp_path / "s.db", keys, "e")
+        for _ in range(SAMPLED + 1):
+            made.compare(record())
+        before = [h.as_json() for h in made._scopes.values()]
+        assert made.look(self.bare(city="Oslo")).wanted
+        assert [h.as_json() for h in made._scopes.values()] == before
