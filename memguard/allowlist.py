@@ -326,8 +326,8 @@ def _unusable(what: str, do: str) -> NoReturn:
     raise ConfigError(what, code="MG254", do=do)
 
 
-def _unreadable(name: str) -> TamperedError:
-    return TamperedError(
+def _unreadable(name: str) -> IntegrityError:
+    return IntegrityError(
         "the allow-list cannot be read or written.",
         case="state",
         record="allowed in state.db",

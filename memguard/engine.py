@@ -11,7 +11,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -35,10 +35,10 @@ from memguard.decision import Decision
 from memguard.effects import Lock
 from memguard.errors import (
     AlreadyGuardedError,
+    AnchorError,
     ConfigError,
-    RollbackError,
+    IntegrityError,
     TamperedError,
-    UnknownKeyError,
     UnsupportedError,
 )
 from memguard.events import Adopted, AnchorCompacted, Bus, Reverted, StartLine
@@ -259,12 +259,16 @@ class MemGuard:
     def _rekey(self) -> None:
         """After a rotation: the home's own tables under the current key.
 
-        One that was edited is left as it is: whoever looks into it is told, and the home has to open for whoever
-        settles it.
+        One that was edited, or cannot be written, is left as it is: whoever looks into it is told, and the home
+        has to open for whoever settles it.
         """
         for table in (self.labels, self.allowlist, self.quarantine.vault):
-            with suppress(TamperedError, RollbackError, UnknownKeyError):
+            try:
                 table.rekey()
+            except AnchorError:
+                raise
+            except IntegrityError:
+                continue
 
     def close(self) -> None:
         """Finish what is pending and let go. Idempotent; never touches a wrapped object."""

@@ -245,8 +245,8 @@ def _lost(missing: int) -> RollbackError:
     )
 
 
-def _unreadable(name: str) -> TamperedError:
-    return TamperedError(
+def _unreadable(name: str) -> IntegrityError:
+    return IntegrityError(
         "the labels in the guard's own database cannot be read or written.",
         case="state",
         record="message_labels in state.db",

@@ -458,7 +458,18 @@ class Tables:
 
 def _readable() -> AbstractContextManager[None]:
     """Errors of a database that cannot be read become errors of the quarantine."""
-    return columns.readable(lambda name: _changed(f"tables that cannot be read or written ({name})"))
+    return columns.readable(_unreadable)
+
+
+def _unreadable(name: str) -> IntegrityError:
+    return IntegrityError(
+        "the quarantine cannot be read or written.",
+        case="state",
+        record="quarantine in state.db",
+        code="MG346",
+        why=f"The cause given is {name}.",
+        do="Check home/state.db, its permissions and the space on its volume; if it was edited, restore it.",
+    )
 
 
 def _lost(missing: int) -> RollbackError:
