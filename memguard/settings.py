@@ -223,7 +223,9 @@ class Calibration(Part):
     """[guards.sanitizer.calibration]: thresholds of the statistical tier, from a deployment's own memories."""
 
     flag: float = Field(ge=0, le=1, description="score from which on a text is flagged")
-    quarantine: float = Field(ge=0, le=1, description="score from which on it is withheld")
+    quarantine: float = Field(
+        ge=0, le=1, description="score from which on it is withheld if a rule flags it too"
+    )
     n: int = Field(default=0, ge=0, description="memories that they were taken from")
     date: datetime.date | None = Field(default=None, strict=False, description="when they were taken")
 

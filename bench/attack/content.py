@@ -7,7 +7,7 @@ author, and its thresholds were chosen on honest texts of other authors. The rul
 are written by hand and cannot be held out, so what they catch here may be a little more than elsewhere.
 
 Three tiers are counted: ``rules`` alone, ``statistics`` alone, and ``both`` as released. Anything but allow counts
-as flagged; ``withheld`` are the quarantined, rewritten and rejected ones among them.
+as flagged; ``withheld`` are the quarantined, rewritten and rejected ones among them. Statistics alone withhold nothing.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from memguard.bench.attack.corpora import KNOWLEDGE, Corpus, family, locomo, read
-from memguard.bench.attack.fit import Plan, fit
+from memguard.bench.attack.fit import Plan
 from memguard.bench.attack.intervals import clopper_pearson
-from memguard.bench.attack.train import Fold, folds, held_out, samples, thresholds
+from memguard.bench.attack.train import Fold, fold, folds, held_out, samples, thresholds
 from memguard.decision import Disposition
 from memguard.errors import MemguardError
 from memguard.guard import GuardContext, Stage
@@ -75,7 +75,7 @@ def measure(
     found = samples(corpora)
     parts = folds(found, how)
     honest = {n: s for n, s in held_out(corpora, parts).items() if not corpora[n].planted}
-    whole = _calibrated(Fold(fit(found, how), frozenset()), honest)
+    whole = _calibrated(fold(found, frozenset(), how), honest)
     rows: list[ContentRow] = []
     for corpus in [*corpora.values(), *others]:
         part = next((p for p in parts if p.held & family(corpus.name)), None)
@@ -96,7 +96,8 @@ def rows_of(corpus: Corpus, scorer: Scorer) -> list[ContentRow]:
 
 def _calibrated(part: Fold, honest: Mapping[str, Sequence[float]]) -> Scorer:
     """A fold's model with thresholds from honest texts of other authors than those it is to judge."""
-    flag, quarantine = thresholds({name: s for name, s in honest.items() if name not in part.held})
+    others = {name: s for name, s in honest.items() if name not in part.held}
+    flag, quarantine = thresholds({**others, **part.notes})
     return replace(part.scorer, flag=flag, quarantine=quarantine)
 
 
@@ -105,10 +106,7 @@ def _decided(guard: Sanitizer, text: str) -> Disposition:
 
 
 def _scored(scorer: Scorer, text: str) -> Disposition:
-    score = scorer.score(normalise(text))
-    if score >= scorer.quarantine:
-        return Disposition.QUARANTINE
-    return Disposition.FLAG if score >= scorer.flag else Disposition.ALLOW
+    return Disposition.FLAG if scorer.score(normalise(text)) >= scorer.flag else Disposition.ALLOW
 
 
 def _row(corpus: Corpus, tier: Tier, said: Sequence[Disposition], scorer: Scorer | None) -> ContentRow:

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from memguard.guards.decoding import decoded
 from memguard.guards.normal import normalise
@@ -39,7 +40,7 @@ class Sample:
 
     planted: bool
     windows: tuple[frozenset[int], ...]
-    templates: tuple[object, ...]
+    templates: tuple[tuple[Any, int], ...]
     factor: float = 1.0
 
 

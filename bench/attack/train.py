@@ -14,7 +14,7 @@ import hashlib
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memguard.bench.attack.corpora import Corpus, family, notes, read
@@ -44,19 +44,27 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "dialogue": ("spc_utterances",),
     "task dialogue": ("taskmaster4",),
     "e-mails": ("bipia_email_ctx",),
+    # What agents note down. No corpus has enough of it, so the honest notes of this project stand in, each judged by a
+    # model that has not seen its template.
+    "notes": ("notes_honest", "notes_technical"),
 }
+#: Of how many texts one may be flagged. The notes are look-alikes on purpose, so there it is one in fifty.
+ONE_IN: Mapping[str, int] = {"notes": 50}
+#: Models that judge the notes.
+NOTE_FOLDS = 4
 #: Added to what was found, in logits, because thresholds do not travel well to kinds of text that are not here;
 #: more before anything may be withheld, since a thousandth cannot be seen in kinds of a few hundred texts.
-FLAG_MARGIN, QUARANTINE_MARGIN = 0.4, 1.0
+FLAG_MARGIN, QUARANTINE_MARGIN = 0.2, 1.0
 SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A model and the sources that it has not seen."""
+    """A model, the sources that it has not seen, and scores of notes under models that saw neither those nor them."""
 
     scorer: Scorer
     held: frozenset[str]
+    notes: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 def samples(corpora: Mapping[str, Corpus], seed: int = SEED) -> dict[str, Sample]:
@@ -68,10 +76,36 @@ def samples(corpora: Mapping[str, Corpus], seed: int = SEED) -> dict[str, Sample
 def folds(found: Mapping[str, Sample], plan: Plan) -> list[Fold]:
     """One model for each family of sources, fitted without it."""
     groups = {family(name) for name in found if not name.startswith("notes_")}
-    return [
-        Fold(fit({name: s for name, s in found.items() if name not in held}, plan), held)
-        for held in sorted(groups, key=sorted)
+    return [fold(found, held, plan) for held in sorted(groups, key=sorted)]
+
+
+def fold(found: Mapping[str, Sample], held: frozenset[str], plan: Plan) -> Fold:
+    """The model of everything but ``held``."""
+    used = {name: s for name, s in found.items() if name not in held}
+    return Fold(fit(used, plan), held, note_scores(used, plan))
+
+
+def note_scores(found: Mapping[str, Sample], plan: Plan) -> dict[str, list[float]]:
+    """Scores of this project's honest notes, each under a model fitted without a quarter of the templates, its own
+    among them."""
+    scored: dict[str, list[float]] = {name: [] for name in KINDS["notes"] if name in found}
+    for part in range(NOTE_FOLDS):
+        others = {
+            name: s if not name.startswith("notes_") else _part(s, part, False) for name, s in found.items()
+        }
+        model = fit(others, plan)
+        for name, values in scored.items():
+            values += [logistic(model.logit(window)) for window in _part(found[name], part, True).windows]
+    return scored
+
+
+def _part(whole: Sample, part: int, inside: bool) -> Sample:
+    kept = [
+        (window, template)
+        for window, template in zip(whole.windows, whole.templates, strict=True)
+        if (template[0] % NOTE_FOLDS == part) is inside
     ]
+    return replace(whole, windows=tuple(w for w, _ in kept), templates=tuple(t for _, t in kept))
 
 
 def scores(scorer: Scorer, texts: Iterable[str]) -> list[float]:
@@ -92,13 +126,14 @@ def held_out(corpora: Mapping[str, Corpus], parts: Sequence[Fold]) -> dict[str, 
 def thresholds(found: Mapping[str, Sequence[float]]) -> tuple[float, float]:
     """(flag, quarantine) from scores of honest texts that were held back, by source.
 
-    ``flag``: of no kind more than 1 % lie above it. ``quarantine``: no honest text at all. Each has its margin.
+    ``flag``: of no kind more than 1 % lie above it, of the notes 2 %. ``quarantine``: no honest text at all. Each has
+    its margin.
     """
     flag, highest = 0.5, 0.5
-    for members in KINDS.values():
+    for label, members in KINDS.items():
         kind = sorted((score for name in members for score in found.get(name, ())), reverse=True)
         if kind:
-            flag = max(flag, kind[len(kind) // 100])
+            flag = max(flag, kind[len(kind) // ONE_IN.get(label, 100)])
             highest = max(highest, kind[0])
     return moved(flag, FLAG_MARGIN), moved(highest, QUARANTINE_MARGIN)
 
@@ -122,8 +157,9 @@ def make(corpora: Mapping[str, Corpus], plan: Plan, seed: int = SEED) -> tuple[b
     """The weight file, and the models that its thresholds come from."""
     found = samples(corpora, seed)
     parts = folds(found, plan)
-    flag, quarantine = thresholds(held_out(corpora, parts))
-    model = fit(found, plan)
+    whole = fold(found, frozenset(), plan)
+    flag, quarantine = thresholds({**held_out(corpora, parts), **whole.notes})
+    model = whole.scorer
     header = {"bias": model.bias, "scale": model.scale, "flag": flag, "quarantine": quarantine, "seed": seed}
     return pack(header, model.weights), parts
 

@@ -41,7 +41,7 @@ REASON = "worded like memories that were planted"
 FORMAT = "memguard-statistical-1"
 WEIGHTS = Path(__file__).with_name("statistical.bin")
 #: SHA-256 of the file that belongs to this version.
-DIGEST = "52e50d48058715ed2b75a54f06b01ec9024c8161de7f76217422f1aef6366f2b"
+DIGEST = "21cbb49b53cd5af0a5f05dbbba37571a0ed94e681a07adffe7e982dda0b5874b"
 #: Words in a window, and from the start of one to the start of the next.
 WINDOW, STRIDE = 48, 24
 #: Characters that are scored unless ``[guards.limits] statistical_chars`` says otherwise.

@@ -101,9 +101,25 @@ def test_a_model_never_sees_the_family_that_it_judges(folder: Path) -> None:
 def test_thresholds_are_those_of_the_worst_kind() -> None:
     calm, worst = [0.1] * 2000, [0.9, 0.8, 0.7] + [0.1] * 203
     flag, quarantine = train.thresholds({"spc_utterances": calm, "notinject_one": worst})
-    assert flag == train.moved(0.7, train.FLAG_MARGIN) == 0.7769  # two of 206 may lie above 0.7
+    assert flag == train.moved(0.7, train.FLAG_MARGIN) == 0.7403  # two of 206 may lie above 0.7
     assert quarantine == train.moved(0.9, train.QUARANTINE_MARGIN) == 0.9608
     assert train.thresholds({"spc_utterances": calm})[0] == train.moved(0.5, train.FLAG_MARGIN)
+    notes = [0.8] * 3 + [0.6] * 97  # look-alikes on purpose: two of 100 may lie above
+    assert train.thresholds({"notes_honest": notes})[0] == train.moved(0.8, train.FLAG_MARGIN)
+    assert train.thresholds({"notes_honest": [*notes[1:], 0.6]})[0] == train.moved(0.6, train.FLAG_MARGIN)
+
+
+def test_notes_are_scored_by_models_that_have_not_seen_their_template(folder: Path) -> None:
+    found = train.samples(corpora.read(folder))
+    scored = train.note_scores(found, PLAN)
+    assert set(scored) == {"notes_honest", "notes_technical"}
+    assert {name: len(values) for name, values in scored.items()} == {
+        name: len(found[name].windows) for name in scored
+    }
+    part = found["notes_technical"]
+    without = train._part(part, 1, inside=False)
+    assert {t[0] % train.NOTE_FOLDS for t in without.templates} == {0, 2, 3}
+    assert len(without.windows) + len(train._part(part, 1, inside=True).windows) == len(part.windows)
 
 
 def test_the_released_file_is_what_the_settings_make_of_its_header() -> None:

@@ -190,7 +190,7 @@ RULES: tuple[Rule, ...] = (
         r"|\balways (?:execute|obey|trust|comply with|approve|follow|accept|allow|grant|permit|"
         r"believe|run|do) (?:all |any |every |the |external |user |their |what(?:ever)? "
         r")?(?:\w{1,12} )?(?:instructions?|commands?|code|requests?|sources?|orders|transfers?|"
-        r"(?:user|caller|admin)s? (?:says?|asks?|wants?|commands?)|scripts?)\b"
+        r"(?:user|caller|admin)s? (?:says?|asks?|wants?|commands?)|scripts?)\b(?! (?:before|after)\b)"
         r"|\bdo (?:anything|whatever) (?:the )?(?:user|caller|sender|i) (?:asks?|says?|wants?|tells?)\b"
         r"|\byour (?:real|true|actual|secret) (?:purpose|goal|mission|task) is to\b"
         r"|\byou(?:'re| are) (?:now )?allowed to (?:skip|bypass|ignore|disable|leave out)\b",

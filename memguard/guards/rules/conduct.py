@@ -307,6 +307,12 @@ RULES: tuple[Rule, ...] = (
             "bypass",
             "disabl",
             "without",
+            "never ask",
+            "always approve",
+            "suspended",
+            "lifted",
+            "void",
+            "disregard",
             "no need",
             "turn off",
             "turned off",
@@ -370,6 +376,17 @@ RULES: tuple[Rule, ...] = (
         rf")?(?:required|needed|necessary)\b"
         rf"|\b(?:need|needs|require|requires) no (?:further |additional |more )?{CHECKS}\b"
         rf"|\b(?:do|does) not (?:need|require) (?:any |further |an? )?(?:\w{{1,12}} )?{CHECKS}\b"
+        # said as news, or as a habit to take up
+        rf"|\b(?:remember|memori[sz]e|note|notice|update|context|override|established)\b[^.!?]{{0,30}}\b(?:{CHECKS}|"
+        r"security|policy|restrictions|safety(?: rules| filters)?)\b (?:is|are) (?:now )?(?:disabled|suspended|"
+        r"switched off|turned off|lifted|void)\b"
+        r"|\b(?:ignore|bypass|disregard|waive|bypassing|ignoring)\b (?:all |any |the |normal |usual |standard |rate "
+        r"limits and ){0,2}(?:restrictions|security checks|safety checks|safety rules|access controls?|permission "
+        r"checks|rate limits)\b"
+        r"|\bnever ask (?:me |the user |us )?for (?:my |the |any )?(?:approval|permission|consent)\b"
+        r"(?! (?:to|before|when|for|if))"
+        r"|\balways approve (?:my|all|every|any|each|these|such|his|her|their) (?:\w{1,12} )?(?:actions?|requests?|"
+        r"transactions?|transfers?|payments?|commands?|calls?|exports?|changes)\b"
         rf"|\b(?:approve|transfer|pay|refund|execute|purchase|merge[ds]?|deploy|install|run|buy|"
         rf"made|proceed|sign|send|order|"
         rf"release|wire|delete|issue|book|process|merge|carry out|trade|"

@@ -102,6 +102,7 @@ RULES: tuple[Rule, ...] = (
         rf")?(?:hidden|blind|bcc|cc|secret|"
         r"additional|second|extra)\b"
         r"|\b(?:hidden|blind|secret|bcc) (?:recipient|copy|copies|carbon copy)\b"
+        rf"|\byou (?:must|should|will|have to) (?:now )?always (?:include|add|append|insert|mention)\b{FAR}{ADDRESS}"
         rf"|\b(?:a copy|copies|a duplicate|duplicates)\b{GAP}\b(?:to|at|for)\b[^!?]{{0,40}}?{ADDRESS}"
         r"|\b(?:from now on|always|whenever|every ?time|each time|when the user|when i "
         r"ask)\b(?=[^!?:.@]{0,220}[:.@])[^.!?]{0,80}\b(?:add|include|put|append|attach|"
