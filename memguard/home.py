@@ -61,7 +61,7 @@ def check_seal(folder: Path, text: bytes, keys: KeyRing) -> None:
     """
     try:
         sealed = (folder / SEAL).read_bytes()
-    except FileNotFoundError:
+    except OSError:  # not there, or no file
         sealed = b""
     for kid in reversed(keys.ids):
         try:
@@ -78,7 +78,9 @@ def seal_anew(folder: Path, text: bytes, keys: KeyRing) -> None:
     """After a rotation: the old key may be destroyed one day. A home that cannot be written keeps its old seal."""
     fresh = folder / f"{SEAL}.{os.getpid()}"
     with suppress(OSError):
-        fresh.write_bytes(seal(text, keys.subkey("config")))
+        fresh.unlink(missing_ok=True)  # nothing is written through a link that somebody left there
+        with open(fresh, "xb") as file:
+            file.write(seal(text, keys.subkey("config")))
         fresh.replace(folder / SEAL)
 
 

@@ -174,4 +174,5 @@ def _write(session: Session, flag: Threshold, quarantine: Threshold) -> None:
         "date": datetime.datetime.now(datetime.UTC).date(),
     }
     values = {"guards": {"sanitizer": {"calibration": own}}}
-    reseal(path, keys_of(session), with_values(path, values))
+    keys = keys_of(session)
+    reseal(path, keys, with_values(path, keys, values))

@@ -134,7 +134,8 @@ def promote(session: Session, guards: tuple[str, ...], apply: bool) -> Report:
     path = home_file(session)
     found = observing(session, guards)
     if apply and found:
-        reseal(path, keys_of(session), with_values(path, values_of(found)))
+        keys = keys_of(session)
+        reseal(path, keys, with_values(path, keys, values_of(found)))
     notes = (
         [] if apply or not found else ["nothing was changed: memguard config promote --apply enforces them"]
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from memguard.anchorlog import AnchorLog
 from memguard.anchors import open_anchor
 from memguard.cli.place import beside, local_path, split_uri
-from memguard.cli.sealing import home_file, keys_of, reseal
+from memguard.cli.sealing import home_file, keys_of, reseal, sealed_content
 from memguard.cli.session import Session
 from memguard.config import load
 from memguard.errors import AnchorError, ConfigError, UnsupportedError
@@ -69,6 +69,7 @@ def move(session: Session, target: str) -> str:
     uri, path, keys = current_uri(session), home_file(session), keys_of(session)
     old_file = log_file(uri)
     log_file(target)
+    content = sealed_content(path, keys)  # it is sealed again: nobody else may have changed it
     old = open_anchor(uri)
     try:
         old.acquire()
@@ -78,7 +79,7 @@ def move(session: Session, target: str) -> str:
             view.feed(records)
             note = view.note(Note("", "move", {"from": uri, "to": target, "time": time.time()}))
             _fill(target, [*records, note])
-            reseal(path, keys, with_anchor(path.read_text(encoding="utf-8"), target).encode())
+            reseal(path, keys, with_anchor(content.decode(), target).encode())
             return _put_aside(old_file, "moved")
         finally:
             old.release()

@@ -54,7 +54,7 @@ def changed(session: Session, uri: str | None, apply: bool) -> Report:
             "quarantine": {**config.quarantine.model_dump(), "review_key": wanted, "review_public": public}
         }
         keys = keys_of(session)
-        reseal(path, keys, with_values(path, values))
+        reseal(path, keys, with_values(path, keys, values))
         config = load(session.target()).config
     facts = {**facts_of(config, wanted), "file": str(path), "applied": apply}
     notes = (

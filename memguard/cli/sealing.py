@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from memguard.anchorlog import AnchorLog
 from memguard.anchors import open_anchor
 from memguard.cli.session import Session
 from memguard.config import load, seal, unseal, write_toml
 from memguard.errors import AnchorError, ConfigError, TamperedError
+from memguard.home import check_newest, check_seal, note_configuration
 from memguard.keys import open_keys
 from memguard.ports import KeyRing
 
@@ -68,45 +70,74 @@ def reseal(path: Path, keys: KeyRing, content: bytes | None = None) -> None:
     """Seal ``path``, after replacing its bytes by ``content`` if given; each file changes in one step.
 
     Between the two steps the file does not match its seal, so an interruption is noticed and not passed over.
+    What is sealed are bytes in hand: the file may be another one a moment later.
     """
-    if content is not None:
+    if content is None:
+        content = path.read_bytes()
+    else:
         _replace(path, content)
-    _replace(path.with_name(path.name + SUFFIX), seal(path.read_bytes(), keys.subkey(PURPOSE)))
-    _note(path, keys)
+    _replace(path.with_name(path.name + SUFFIX), seal(content, keys.subkey(PURPOSE)))
+    log = _log(path, keys)
+    if log is not None:
+        try:
+            note_configuration(log, content)
+        finally:
+            log.close()
 
 
-def with_values(path: Path, values: Mapping[str, Any]) -> bytes:
+def sealed_content(path: Path, keys: KeyRing) -> bytes:
+    """The bytes of ``path``, which carry a good seal and are the newest that the anchor knows.
+
+    A command that changes one value seals all the others with it: none of them may be somebody else's.
+
+    Raises:
+        TamperedError: MG431, they are not.
+    """
+    content = path.read_bytes()
+    check_seal(path.parent, content, keys)
+    log = _log(path, keys)
+    if log is not None:  # an anchor that is lost knows nothing; to recover it leads through here
+        try:
+            check_newest(log, content)
+        finally:
+            log.close()
+    return content
+
+
+def with_values(path: Path, keys: KeyRing, values: Mapping[str, Any]) -> bytes:
     """The file at ``path`` with ``values`` laid over what it says. Environment and flags have no part in it;
     comments are not kept.
 
     Raises:
+        TamperedError: MG431, the file was changed since it was sealed.
         ConfigError: the file, or what it would say, is not a configuration.
     """
-    return write_toml(load(path, keywords=values, environ={}).config).encode()
+    content = sealed_content(path, keys)
+    loaded = load(path, keywords=values, environ={})
+    if loaded.content != content:
+        raise TamperedError(
+            "the configuration file changed while it was read.", case="state", record=path.name, code="MG431"
+        )
+    return write_toml(loaded.config).encode()
 
 
-def _note(path: Path, keys: KeyRing) -> None:
-    """Have the anchor know that this file is the newest."""
-    from memguard.anchorlog import AnchorLog
+def _log(path: Path, keys: KeyRing) -> AnchorLog | None:
+    """The log of the anchor that the file names; None if it names none, or it is lost or away."""
     from memguard.cli.place import beside
-    from memguard.home import note_configuration
 
     uri = load(path).config.anchor
     if uri is None:
-        return
+        return None
     try:
-        log = AnchorLog(open_anchor(beside(uri, path.parent)), keys)
+        return AnchorLog(open_anchor(beside(uri, path.parent)), keys)
     except AnchorError:
-        return  # lost or away: the way to recover leads through here, and one that comes back asks for a new seal
-    try:
-        note_configuration(log, path.read_bytes())
-    finally:
-        log.close()
+        return None
 
 
 def _replace(path: Path, content: bytes) -> None:
     fresh = path.with_name(path.name + ".new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    fresh.unlink(missing_ok=True)  # left over, or a link to a file that this must not write
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
