@@ -6,10 +6,14 @@ guard's tags: whoever writes the home can change them, and the documentation say
 
 from __future__ import annotations
 
+import atexit
+import os
 import sqlite3
 import threading
+import time
+import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -27,8 +31,9 @@ _ADD = """INSERT INTO decided VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET n = n + excluded.n"""
 _COUNTS = """SELECT day, store, stage, guard, code, disposition, would, n FROM decided WHERE day >= ?
     ORDER BY day, store, stage, guard, code"""
-#: Decisions counted in memory before they are written down; :meth:`Tally.close` writes the rest.
-PENDING = 1000
+#: Decisions counted in memory before they are written down, and the seconds after which the next one writes them;
+#: :meth:`Tally.close`, or the end of the program, writes the rest.
+PENDING, SECONDS = 1000, 60.0
 #: Days that are kept.
 KEPT_DAYS = 90
 
@@ -50,12 +55,18 @@ class Count:
 
 
 class Tally:
-    """The table in ``home/state.db``. Threads and processes may share it; a crash loses what was not written."""
+    """The table in ``home/state.db``. Threads and processes may share it; a crash loses what was not written.
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._mutex = path, threading.Lock()
+    Args:
+        path: the database.
+        clock: seconds that never go back.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._path, self._mutex, self._clock = path, threading.Lock(), clock
         self._pending: Counter[Key] = Counter()
-        self._count = 0
+        self._count, self._first = 0, 0.0
+        _OPEN.add(self)
 
     def add(self, store: str, stage: str, decision: Decision) -> None:
         """Count one decision."""
@@ -70,10 +81,13 @@ class Tally:
     def _add(self, line: tuple[str, str, str, str, str, str]) -> None:
         key = (today().isoformat(), *line)
         with self._mutex:
+            now = self._clock()
+            if not self._count:
+                self._first = now
             self._pending[key] += 1
             self._count += 1
-            full = self._count >= PENDING
-        if full:
+            due = self._count >= PENDING or now - self._first >= SECONDS
+        if due:
             self.flush()
 
     def flush(self) -> None:
@@ -115,6 +129,27 @@ class Tally:
 def today() -> date:
     """The day in UTC."""
     return datetime.now(UTC).date()
+
+
+#: Every tally of this process. A program that ends without ``close()``, as one does that calls only ``guard(...)``,
+#: would take its counts along, and ``config promote`` would say that nothing had been withheld.
+_OPEN: weakref.WeakSet[Tally] = weakref.WeakSet()
+
+
+def _write_the_rest() -> None:
+    for tally in list(_OPEN):
+        tally.flush()
+
+
+def _begin_anew() -> None:
+    """In a forked child: what is pending is the parent's to write, and the lock may be held by a thread of it."""
+    for tally in list(_OPEN):
+        tally._mutex, tally._pending, tally._count = threading.Lock(), Counter(), 0
+
+
+atexit.register(_write_the_rest)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def _unreadable(name: str) -> IntegrityError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -21,7 +23,7 @@ from memguard.pipeline import Pipeline, Seat
 from memguard.record import Record, Source, Trust
 from memguard.screening import Hook, Screening
 from memguard.settings import Config, FailMode, Mode
-from memguard.tally import Tally
+from memguard.tally import SECONDS, Tally
 
 POISON = Decision(
     Disposition.QUARANTINE, "an order", "MG203", (Evidence("MG203", "an order"),), 0.9, "g", trust=Trust.TOOL
@@ -237,6 +239,28 @@ class TestObserving:
         assert tally.withheld_if_enforced() == (0, "")
         assert [line.n for line in tally.counts()] == [1]
         assert heard == []
+
+    def test_another_process_sees_the_counts_of_one_that_runs_on(self, tmp_path: Path) -> None:
+        now = [100.0]
+        tally, other = Tally(tmp_path / "state.db", lambda: now[0]), Tally(tmp_path / "state.db")
+        tally.add("s", "write", POISON)
+        now[0] += SECONDS - 1
+        tally.add("s", "write", POISON)
+        assert list(other.counts()) == []
+        now[0] += 1
+        tally.add("s", "write", POISON)
+        assert [line.n for line in other.counts()] == [3]
+
+    def test_a_program_that_ends_without_close_leaves_its_counts(self, tmp_path: Path) -> None:
+        script = (
+            "import os, sys; from pathlib import Path\n"
+            "from memguard.decision import Decision; from memguard import tally as module\n"
+            "tally = module.Tally(Path(sys.argv[1])); tally.add('s', 'write', Decision())\n"
+            "if child := os.fork(): os.waitpid(child, 0); tally.add('s', 'write', Decision())\n"
+        )
+        subprocess.run([sys.executable, "-c", script, str(tmp_path / "state.db")], check=True)
+        (line,) = Tally(tmp_path / "state.db").counts()
+        assert line.n == 2  # the child does not write its copy of the first one again
 
     def test_two_processes_add_up(self, tmp_path: Path) -> None:
         one, two = Tally(tmp_path / "state.db"), Tally(tmp_path / "state.db")
