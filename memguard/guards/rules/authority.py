@@ -18,8 +18,11 @@ _DROP = (
     r"stop (?:following|obeying)|drop|abandon|neglect|bypass|delete|erase|cancel|throw away|put aside)"
 )
 _DIRECTIVE = (
-    r"\b(?:ignore|disregard|you (?:must|should|are|may|now|can|have to)|must (?:include|be)|append|reveal|"
-    r"grants?|send|forward|override|obey|execute|call [a-z_]{3,40}|delete|list all|do not tell|skip|repeat it|"
+    # "You are a helpful assistant" is how every example of a chat begins.
+    r"\b(?:ignore|disregard|you (?:must|should|are(?! (?:an? )?(?:helpful|friendly|concise|useful|polite|expert|ai)\b)|"
+    r"may|now|can|have to)|must (?:include|be)|append|reveal|"
+    r"grants?|send|forward|override|obey|execute|call [a-z]{1,20}_[a-z_]{2,20}|delete|list all|"
+    r"do not tell|skip|repeat it|"
     r"rules have changed|comply|answer with|reply (?:only|with)|respond with|may (?:share|disclose|now)|"
     r"new (?:operating )?mode|stored credentials|transfer|approve|disable|unlock|include the|add the|"
     r"(?:is|are) (?:an? )?(?:admin|now allowed|authori[sz]ed)|do what|follow (?:the|its|these)|open https?)\b"
@@ -393,6 +396,8 @@ RULES: tuple[Rule, ...] = (
             "The chat template puts <|im_start|>system before the first turn and <|im_end|> after it.",
             "System requirements: 8 GB of memory, Windows 11.",
             "Operating system: Debian 12.",
+            '{"role": "system", "content": "You are a helpful assistant."}',
+            "System note: call the clinic back before five.",
             "Sound system: two speakers and a sub, send the invoice to accounting.",
             "The system administrator at user's company is called Priya; contact her for VPN resets.",
         ),
