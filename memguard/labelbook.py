@@ -73,7 +73,10 @@ class LabelBook:
         """
         with self._writing():
             self._insert(
-                [(store, thread, m, d, canonical_json(lb.as_dict()).decode()) for m, d, lb in labels]
+                [
+                    (store, _plain(thread), _plain(m), d, canonical_json(label.as_dict()).decode())
+                    for m, d, label in labels
+                ]
             )
 
     @contextmanager
@@ -143,7 +146,7 @@ class LabelBook:
         """
         with self._mutex, columns.readable(_unreadable):
             self._sound()
-            rows = self._conn.execute(_FIND, (message, digest)).fetchall()
+            rows = self._conn.execute(_FIND, (_plain(message), digest)).fetchall()
         found = [Label.from_dict(json.loads(self._checked_row(row)[5])) for row in rows]
         return min(found, key=lambda label: label.trust) if found else None
 
@@ -232,6 +235,11 @@ class LabelBook:
         """Release the database. Idempotent."""
         with self._mutex:
             self._conn.close()
+
+
+def _plain(text: str) -> str:
+    """An id that a database can hold: a lone surrogate is spelt out."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _lost(missing: int) -> RollbackError:

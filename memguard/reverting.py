@@ -160,17 +160,20 @@ def chosen(records: Sequence[Found], wanted: Wanted) -> dict[int, str]:
         for at, record in enumerate(records)
         if at not in why and record.label is not None and record.label.lineage
     }
-    while True:
-        new = {
-            at: next(p for p in parents if named(p, ids, wanted))
-            for at, parents in derived.items()
-            if at not in why and any(named(p, ids, wanted) for p in parents)
-        }
-        if not new:
-            return why
-        for at, parent in new.items():
-            why[at] = f"derived from {parent}"
-            ids[records[at].key] = records[at].key
+    # A parent that many records name is looked at once; a round looks only at children of what went in the last.
+    meant = {parent: named(parent, ids, wanted) for parents in derived.values() for parent in parents}
+    children: dict[str, list[int]] = {}
+    for at, parents in derived.items():
+        for parent in parents:
+            children.setdefault(parent, []).append(at)
+    new = [parent for parent, goes in meant.items() if goes]
+    while new:
+        found = sorted({at for parent in new for at in children.get(parent, ())} - why.keys())
+        for at in found:
+            why[at] = f"derived from {next(p for p in derived[at] if meant[p])}"
+        new = [key for key in dict.fromkeys(records[at].key for at in found) if not meant.get(key)]
+        meant.update(dict.fromkeys(new, True))
+    return why
 
 
 def named(parent: str, ids: Mapping[str, str], wanted: Wanted) -> bool:

@@ -163,6 +163,17 @@ def killed(act: Callable[[], object], at: int) -> bool:
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
+def test_message_id_that_no_database_holds_is_labelled_all_the_same(root: Path) -> None:
+    mg = reopened(root)
+    message = HumanMessage("pay", id="m\ud800")
+    with source("web:https://x.example"):
+        graph_of(mg, root).invoke({"messages": [message]}, THREAD)
+    label = mg.label(message)
+    assert label is not None
+    assert label.trust is Trust.UNTRUSTED
+    mg.close()
+
+
 def test_rotation_that_is_killed_anywhere_leaves_no_alarm(root: Path) -> None:
     rotate(root)
     after: list[Path] = []

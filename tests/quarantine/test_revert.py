@@ -16,9 +16,9 @@ from langgraph.graph.message import add_messages
 from langgraph.store.memory import InMemoryStore
 from quarantine_place import Place
 
-from memguard import ConfigError, ForgottenError, IntegrityError, UnsupportedError, source
+from memguard import ConfigError, ForgottenError, IntegrityError, UnsupportedError, reverting, source
 from memguard.labels import Label
-from memguard.record import Lineage, Parent, Source
+from memguard.record import Lineage, Parent, Source, Trust
 from memguard.reverting import Found, Wanted, chosen, moment_of
 
 ALICE, BOB = ("users", "alice"), ("users", "bob")
@@ -361,3 +361,32 @@ def test_a_saver_in_memory_cannot_be_cut(place: Place) -> None:
     with pytest.raises(UnsupportedError) as caught:
         mg.revert(saver, source="web:a")
     assert caught.value.code == "MG352"
+
+
+def test_a_lineage_of_many_parents_and_many_generations_is_followed_in_few_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def found(key: str, source: str, *parents: str) -> Found:
+        label = Label(Source.parse(source), Trust.USER, None, Lineage.of(*parents))
+        return Found("c", key, label, 0.0, 0.0, False, None)
+
+    records = [found("n0", "web:https://x.example", "n99")]  # and round again
+    records += [found(f"n{i}", "user:a", f"p{i}", f"n{i - 1}") for i in range(1, 100)]
+    records += [
+        found("wide", "user:a", *(f"q{i}" for i in range(5000)), "n50"),
+        found("free", "user:a", "q1"),
+    ]
+    looks = 0
+
+    def counted(*arguments: Any) -> bool:
+        nonlocal looks
+        looks += 1
+        return named(*arguments)
+
+    named = reverting.named
+    monkeypatch.setattr(reverting, "named", counted)
+    why = chosen(records, Wanted(source="web:https://x.example"))
+    assert [records[at].key for at in sorted(why)] == [*(f"n{i}" for i in range(100)), "wide"]
+    assert why[7] == "derived from n6"
+    assert why[100] == "derived from n50"
+    assert looks <= 5300
