@@ -23,9 +23,11 @@ _START = (
     r"will) )(?:also |please |then )?"
 )
 
-#: What a safeguard keeps. One look behind for all of it: it is tried at every place of a gap.
+#: A prefix such as "openai_" would be tried at every word of a gap.
+_NAMED = SECRETS.replace(r"(?:\w{1,20}_)?", "")
+#: What a safeguard keeps. It begins with the blank before it: a literal after a gap is found without trying the rest.
 _KEPT = (
-    rf"(?<!\w)(?:{CHECKS}\b|{SECRETS}\b|(?:refunds?|returns) without\b|"
+    rf" [\"'(]?(?:{CHECKS}\b|{_NAMED}\b|(?:refunds?|returns) without\b|"
     r"identity\b|(?:disclose|share|release|hand over|"
     r"send(?:ing)?|sharing|disclosing|export(?:ing)?)\b[^.!?]{0,25}\b(?:records?|histor(?:y|"
     r"ies)|data|details|files|information)\b|"
@@ -263,7 +265,7 @@ RULES: tuple[Rule, ...] = (
         r"(?:agreed|decided)|as of (?:this|"
         r"today|now|next|\w{3,9} \d)|(?:support|service|sales) (?:staff|agents|team)|agents|"
         r"employees|assistants)\b[^.!?]{0,60}"
-        r"(?<!not )(?<!never )\b(?:(?:now |is to |are to )?(?:allows?|permits?|lets?|"
+        r" (?<!not )(?<!never )(?:(?:now |is to |are to )?(?:allows?|permits?|lets?|"
         r"authori[sz]es?|accepts?)|(?:may|can)(?! ?not)|(?:is|are) (?:now )?(?:allowed|"
         r"permitted|free|to paste|to)|no longer|(?:do|does) not (?:need|require)|without|skips?|"
         r"not (?:needed|required)|says to|"
