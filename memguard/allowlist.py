@@ -29,11 +29,11 @@ from memguard.anchorlog import AnchorLog
 from memguard.anchors.locks import home_lock
 from memguard.errors import ConfigError, IntegrityError, RollbackError, TamperedError, UnknownKeyError
 from memguard.guards.normal import normalise
-from memguard.integrity import columns
 from memguard.integrity.canonical import frame
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Note
 from memguard.integrity.mac import same
+from memguard.ledger import columns
 from memguard.ports import KeyRing
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS allowed (

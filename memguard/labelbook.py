@@ -24,12 +24,12 @@ from typing import Any
 from memguard.anchorlog import AnchorLog
 from memguard.anchors.locks import home_lock
 from memguard.errors import IntegrityError, RollbackError, TamperedError, UnknownKeyError
-from memguard.integrity import columns
 from memguard.integrity.canonical import canonical_json, frame
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Note
 from memguard.integrity.mac import same
 from memguard.labels import Label
+from memguard.ledger import columns
 from memguard.ports import KeyRing
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS message_labels (

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from memguard.decision import Decision, Disposition
 from memguard.errors import IntegrityError
-from memguard.integrity import columns
+from memguard.ledger import columns
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS decided (
     day TEXT NOT NULL, store TEXT NOT NULL, stage TEXT NOT NULL, guard TEXT NOT NULL, code TEXT NOT NULL,

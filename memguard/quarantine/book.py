@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 from memguard.anchorlog import AnchorLog
 from memguard.anchors.locks import home_lock
 from memguard.errors import IntegrityError, RollbackError, TamperedError, UnknownKeyError
-from memguard.integrity import columns
 from memguard.integrity.canonical import frame
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Note
+from memguard.ledger import columns
 from memguard.ports import KeyRing
 
 _SCHEMA = (
