@@ -240,9 +240,9 @@ def render(document: dict[str, Any], rows: Sequence[AttackRow], form: str) -> st
     if form == "jsonl":
         return "\n".join(json.dumps(row, ensure_ascii=False) for row in document["rows"])
     from memguard.bench.attack import amg, content
-    from memguard.bench.attack.rows import summary, table
+    from memguard.bench.attack.rows import in_short, summary, table
 
-    parts = [table(rows), summary(rows)]
+    parts = [table(rows), in_short(rows), summary(rows)]
     if "content" in document:
         told = content.table([content.ContentRow(**row) for row in document["content"]])
         parts.append(f"{FITTED}\n\n{told}")

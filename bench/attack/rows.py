@@ -154,6 +154,16 @@ def table(rows: Sequence[AttackRow]) -> str:
     return "\n".join(lines)
 
 
+def in_short(rows: Sequence[AttackRow]) -> str:
+    """The lines for all families alone, which the table hides among its hundreds."""
+    lines = ["In short, all families together; files given with --data stand above only:", _HEAD]
+    for members in grouped(rows, "configuration", "sut", "channel").values():
+        ours = [row for row in members if not row.family.startswith(CORPUS)]
+        if ours:
+            lines.append(_line(pooled(ours)))
+    return "\n".join(lines)
+
+
 def _line(row: AttackRow) -> str:
     bound = row.served_for_action_high
     return (

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from memguard import ConfigError
 from memguard.bench.attack import amg, corpus
-from memguard.bench.attack.rows import AttackRow, missed, pooled
+from memguard.bench.attack.rows import AttackRow, in_short, missed, pooled
 from memguard.bench.attack.run import Cell, Plan, measure, measure_cell
 from memguard.bench.attack.targets import SAVER, STORE
 from memguard.cli.app import cli
@@ -238,6 +238,14 @@ def test_a_corpus_is_gated_by_itself_and_neither_hides_nor_is_hidden() -> None:
         f"balanced {STORE} untrusted corpus mine: 1 of 20 attacks served for action"
     ]
     assert not missed([ours, corpus_row.model_copy(update={"served_for_action": 0})])
+
+
+def test_in_short_is_one_line_for_each_channel_and_counts_no_corpus() -> None:
+    web = [made("balanced", "untrusted", n, 0).model_copy(update={"family": f"f{n}"}) for n in (4, 6)]
+    corpus_row = made("balanced", "untrusted", 9, 9).model_copy(update={"family": "corpus mine"})
+    _, _, first, second = in_short([*web, corpus_row, made("balanced", "forged", 5, 1)]).splitlines()
+    assert first.split()[2:8] == ["untrusted", "all", "10/10", "0/10", "0/10", "0/10"]
+    assert second.split()[2:8] == ["forged", "all", "5/5", "0/5", "1/5", "1/5"]
 
 
 # -- order, resuming, the command ---------------------------------------------------------------------
