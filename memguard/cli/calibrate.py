@@ -29,10 +29,10 @@ _MOST_BYTES = 1 << 30
 def calibrate(session: Session, source: str, apply: bool) -> Report:
     """Set the statistical tier's thresholds by your own memories.
 
-    SOURCE is the NAME of a [stores.NAME] table, module:attr of a guarded object, or a file: JSON lines, or one
-    memory a line. Flag is set so that 1 % of the memories lie above it, quarantine so that 0.1 % do. Memories that a
-    rule holds are left out, and no threshold rises above a fixed bound, because some of them may be poison. Without
-    --apply a plan is printed.
+    The memories are those of a store (the NAME of a [stores.NAME] table, or module:attr of a guarded object) or of a
+    file: JSON lines, or one memory a line. Flag is set so that 1 % of the memories lie above it, quarantine so that
+    0.1 % do. Memories that a rule holds are left out, and no threshold rises above a fixed bound, because some of
+    them may be poison. Without --apply a plan is printed.
     """
     from memguard.config import load
     from memguard.guards.calibration import thresholds

@@ -31,7 +31,8 @@ def quarantine(mg: MemGuard, stores: list[Path]) -> Iterator[Check]:
     found = summary(entries, now)
     waiting = [entry for entry in entries if entry.state == "waiting"]
     held = [entry for entry in entries if entry.state != "purged"]
-    detail = f"{found['waiting']} wait" + (f", the oldest for {found['oldest']}" if found["oldest"] else "")
+    age = "less than a minute" if found["oldest"] == "now" else found["oldest"]
+    detail = f"{found['waiting']} wait" + (f", the oldest for {age}" if age else "")
     if found["expired"]:
         detail += f"; {found['expired']} were destroyed by age and never reviewed"
     full = max(len(held) / settings.max_entries, found["bytes"] / settings.max_bytes)

@@ -112,6 +112,9 @@ def report(error: BaseException, *, verbose: bool = False) -> int:
     """Print ``error`` as one line on stderr and give back its exit code."""
     if wants_traceback(verbose) and not isinstance(error, (click.ClickException, click.Abort)):
         traceback.print_exception(error, file=sys.stderr)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), err=True)  # a help page of ours, not a line
+        return code_for(error)
     # Names in it may be the store's, or an argument that came from there.
     click.echo(f"memguard: {plain(' '.join(message_for(error).split()))}", err=True)
     return code_for(error)

@@ -111,7 +111,8 @@ def init(home: str, preset: str, anchor: str | None, keys: str | None, review_ke
         "anchor": anchor_uri,
         "t9_covered": not shared,
     }
-    text = "\n".join([*(f"{r['what']:<8} {r['path']:<29} {r['detail']}" for r in rows), *notes])
+    width = min(max(len(r["path"]) for r in rows), 40)  # a longer path breaks the column, not the line
+    text = "\n".join([*(f"{r['what']:<8} {r['path']:<{width}} {r['detail']}" for r in rows), *notes])
     return Report("init", facts=facts, columns=("what", "path", "detail"), rows=rows, notes=notes, text=text)
 
 

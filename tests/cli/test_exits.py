@@ -136,6 +136,14 @@ def test_real_processes(arguments, code, says, process) -> None:
     assert code == 0 or done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("group", [[], ["config"]])
+def test_a_bare_call_shows_the_help_page_and_not_one_line_of_it(group, run) -> None:
+    bare, asked = run(*group), run(*group, "--help")
+    assert bare.exit_code == 2
+    assert bare.stderr == asked.stdout
+    assert "\n  validate" in bare.stderr if group else "\n  doctor" in bare.stderr
+
+
 def test_the_group_returns_nothing_but_exit_codes() -> None:
     with pytest.raises(SystemExit) as end:
         cli.main(["explain", "T1"])

@@ -151,7 +151,7 @@ def test_status_and_doctor_say_what_waits(run: Any, data: Any, home: Path) -> No
     found = data(run("status", "--format", "json"))["quarantine"]
     assert found.startswith("1 wait, oldest now, 1 of 10000 places, ")
     checks = {row["check"]: row for row in data(run("doctor", "--format", "json"))["rows"]}
-    assert checks["the quarantine"]["detail"] == "1 wait, the oldest for now"
+    assert checks["the quarantine"]["detail"] == "1 wait, the oldest for less than a minute"
     assert checks["the review key can be read here"]["code"] == "MG340"
     with closing(sqlite3.connect(home / ".memguard" / "state.db")) as conn, conn:
         conn.execute("DELETE FROM quarantine")
