@@ -442,16 +442,17 @@ class MemGuard:
 
     # -- guards ------------------------------------------------------------------------------
 
-    def check(self, text: str, source: str | None = None) -> Decision:
+    def check(self, text: object, source: str | None = None) -> Decision:
         """What the rules say of a text, whatever the mode. Stores nothing.
 
         Args:
+            text: a text, or a value as a store would take it.
             source: ``kind:id``; default: the source in force, else unknown.
         """
         declared = context.source(source).value if source else context.current_source()
-        record = Record(text)
+        record = Record(content := text_of(text))
         if declared is not None:
-            record = Record(text, source=declared.source, lineage=declared.lineage)
+            record = Record(content, source=declared.source, lineage=declared.lineage)
         return self.screening.check(record)
 
     def label(self, item: object) -> Label | None:

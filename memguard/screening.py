@@ -31,6 +31,9 @@ from memguard.tally import Tally, today
 #: Code of a decision that the allow-list turned into allow, and of one that the program's hook changed.
 ALLOWED, HOOKED = "MG240", "MG241"
 
+#: Names of a value's only member that say no more of it than that it is a text.
+_TEXT_MEMBERS = ("text", "content", "memory", "value")
+
 #: The program's own word on a finished decision: another disposition, or None for no opinion.
 Hook = Callable[[Decision, Record], Disposition | None]
 
@@ -200,7 +203,7 @@ class Screening:
         if self._allowlist is None or not decision.flagged or not _about_content(decision):
             return decision
         try:
-            if self._allowlist.allowed(record.content) is None:
+            if not any(map(self._allowlist.allowed, _reviewable(record.content))):
                 return decision
         except IntegrityError as error:  # an edited list allows nothing, and the write goes on without it
             self._bus.emit(ReadRefused("@allow", "allow", error.record or "", error.case, error.code))
@@ -241,6 +244,16 @@ class Screening:
         if answer.value is Disposition.REWRITE and decision.rewritten is None:
             return replace(changed, disposition=Disposition.FLAG)  # nothing to rewrite it to
         return changed if answer.value is Disposition.REWRITE else replace(changed, rewritten=None)
+
+
+def _reviewable(content: str) -> tuple[str, ...]:
+    """A record's text, and the text of ``{"text": ...}`` without that word.
+
+    A person allows the text that they saw, and not the value in which it is stored. What stands in any other
+    member, or in more than one, was not reviewed with it.
+    """
+    name, line, rest = content.partition("\n")
+    return (content, rest) if line and name in _TEXT_MEMBERS else (content,)
 
 
 def _about_content(decision: Decision) -> bool:

@@ -58,8 +58,10 @@ def add(
 ) -> Report:
     """Let a text pass what guards say about its wording.
 
-    TEXT "-" reads stdin. Case, width, spaces and invisible characters do not matter; everything else does. What the
-    text is trusted for does not change: only its source gives that.
+    TEXT "-" reads stdin. Case, width, spaces and invisible characters do not matter; everything else does. It
+    passes as it is and as the one member of a stored value, as in {"text": TEXT}; a value of more members is allowed
+    as a whole, by "quarantine release ID --allow-text". What the text is trusted for does not change: only its source
+    gives that.
     """
     content = sys.stdin.read() if text == "-" else text
     until = expires.replace(tzinfo=datetime.UTC).timestamp() if expires else None
