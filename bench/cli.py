@@ -17,12 +17,13 @@ import click
 from memguard.bench.attack.command import attack
 from memguard.bench.overhead.command import overhead
 from memguard.bench.reading.command import reading
+from memguard.cli.groups import Group
 
 FORMATS = ("table", "json", "jsonl", "md")
 _SUFFIX = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table", ".db": "db"}
 
 
-@click.group()
+@click.group(cls=Group)
 def bench() -> None:
     """Measure a memory: what it costs to guard it, and what that buys."""
 

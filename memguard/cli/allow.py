@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memguard.cli.groups import Group
 from memguard.cli.output import Report, reporting
 from memguard.cli.session import Session, with_session
 
@@ -22,7 +23,7 @@ _REASON = click.option("--reason", required=True, metavar="TEXT", help="Why, in 
 _BY = click.option("--by", metavar="NAME", help="Who says so. Default: the user that runs this.")
 
 
-@click.group("allow")
+@click.group("allow", cls=Group)
 def allow() -> None:
     """List, add and remove texts that the guards let pass."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from memguard.cli.groups import Group
 from memguard.cli.output import Report, reporting
 from memguard.cli.place import local_path, same_volume
 from memguard.cli.session import Session, with_session
@@ -60,7 +61,7 @@ class LogState:
         return self.times.get(store)
 
 
-@click.group("anchor")
+@click.group("anchor", cls=Group)
 def anchor() -> None:
     """Show, move, accept or recover the anchor.
 

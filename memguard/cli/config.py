@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from memguard.cli import exits
+from memguard.cli.groups import Group
 from memguard.cli.output import Report, reporting
 from memguard.cli.session import Session, with_session
 
 
-@click.group("config")
+@click.group("config", cls=Group)
 def config() -> None:
     """Show, check and seal the configuration."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from memguard.cli.groups import Group
 from memguard.cli.output import Report, reporting
 from memguard.cli.session import Session, with_session
 from memguard.errors import UnsupportedError
@@ -48,7 +49,7 @@ def _rows(ring: Any) -> list[dict[str, Any]]:
     ]
 
 
-@click.group("keys")
+@click.group("keys", cls=Group)
 def keys() -> None:
     """Make, rotate, list and destroy keys.
 

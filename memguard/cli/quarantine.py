@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from memguard.cli import exits
+from memguard.cli.groups import Group
 from memguard.cli.output import Report, plain, reporting
 from memguard.cli.session import Session, with_session
 from memguard.cli.stores import opened
@@ -27,7 +28,7 @@ _REVIEW = click.option(
 _BY = click.option("--by", metavar="NAME", help="Who says so. Default: the user that runs this.")
 
 
-@click.group("quarantine")
+@click.group("quarantine", cls=Group)
 def quarantine() -> None:
     """Look at withheld writes, release or drop them."""
 

@@ -80,3 +80,11 @@ def test_version(run) -> None:
     result = run("--version")
     assert result.exit_code == 0
     assert result.stdout.startswith("memguard ")
+
+
+@pytest.mark.parametrize("group", ["allow", "anchor", "bench", "config", "keys", "quarantine"])
+def test_a_group_lists_its_commands_by_whole_sentences(group: str, run) -> None:
+    commands = cli.get_command(click.Context(cli), group).commands
+    told = " ".join(run(group, "--help").stdout.partition("Commands:")[2].split())
+    for name, command in commands.items():
+        assert f"{name} {command.help.strip().splitlines()[0]}" in told
