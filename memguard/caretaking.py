@@ -217,7 +217,11 @@ class Caretaker:
                 stray = [by_claim[id(claim)] for claim, row in examined.good if row in surplus]
                 if not surplus and not context.matches(examined.seen):
                     refused.append(
-                        _line(name, len(bad), "records are missing or changed; restore a copy, or memguard anchor accept")
+                        _line(
+                            name,
+                            len(bad),
+                            "records missing or changed; restore a copy, or memguard anchor accept",
+                        )
                     )
                     continue
                 actions.append(_line(name, len(bad) + len(stray), "drop"))
