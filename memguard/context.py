@@ -13,9 +13,9 @@ An inner block hides the outer one until it ends.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from types import TracebackType
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from memguard.errors import ConfigError
 from memguard.record import Lineage, Parent, Principal, Provenance, Record, Source, check_identity
@@ -23,28 +23,39 @@ from memguard.record import Lineage, Parent, Principal, Provenance, Record, Sour
 _source: ContextVar[Provenance | None] = ContextVar("memguard.source", default=None)
 _principal: ContextVar[Principal | None] = ContextVar("memguard.principal", default=None)
 
+#: Blocks that are open here, the innermost last. In the context and not in the block: one block may be open in several
+#: threads and tasks at once, and each leaves its own.
+_blocks: ContextVar[tuple[Declared[Any], ...]] = ContextVar("memguard.blocks", default=())
+
 T = TypeVar("T")
 
 
 class Declared(Generic[T]):
-    """A ``with`` block that sets one context variable; may be entered again, also nested."""
+    """A ``with`` block that sets one context variable; may be open several times, nested or in other threads and tasks."""
 
-    __slots__ = ("_tokens", "_variable", "value")
+    __slots__ = ("_variable", "value")
 
     def __init__(self, variable: ContextVar[T | None], value: T) -> None:
         self._variable = variable
-        self._tokens: list[Token[T | None]] = []
         #: What is in force inside the block.
         self.value: Final = value
 
     def __enter__(self) -> T:
-        self._tokens.append(self._variable.set(self.value))
+        _blocks.set((*_blocks.get(), self))
+        self._variable.set(self.value)
         return self.value
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._variable.reset(self._tokens.pop())
+        entered = _blocks.get()
+        if self not in entered:
+            return  # entered in another context (a generator that was closed elsewhere): nothing of it is in force here
+        at = len(entered) - 1 - entered[::-1].index(self)
+        left = (*entered[:at], *entered[at + 1 :])
+        _blocks.set(left)
+        inner = [block.value for block in left if block._variable is self._variable]
+        self._variable.set(inner[-1] if inner else None)
 
 
 def source(

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Final, NamedTuple
 
+from memguard.context import current_principal
 from memguard.integrity.canonical import frame
 from memguard.ports import KeyRing
 from memguard.recalled import Digests
@@ -33,7 +34,9 @@ WIDTH: Final = 5
 #: So much of a record counts as all of it, wherever it stands in a longer one.
 _NEARLY: Final = 0.8
 #: Characters of a text that are looked at.
-LONGEST: Final = 20_000
+LONGEST: Final = 100_000
+#: Characters of one that is kept as read, and shingles that are held in all: each takes some hundred bytes.
+_KEPT, _HELD = 20_000, 1_000_000
 #: Owners whose agreement is remembered, and statements of each.
 _STATEMENTS: Final = 4096
 #: Witnesses of a statement, parents of a record, holders of a shingle, and texts lately read, that are kept.
@@ -59,6 +62,7 @@ def words_of(text: str) -> list[str]:
 @dataclass(slots=True, eq=False)
 class _Known:
     parent: Parent
+    #: Whose own word it is; empty for what came out of another record, which is nobody's.
     source: str
     #: Hashes of its shingles, keyed by the process and never kept beyond it; none until it is worth to have them.
     shingles: tuple[int, ...] = ()
@@ -128,6 +132,9 @@ class Recall:
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         #: Shingle, keyed with its owner, to the records that hold it.
         self._holders: dict[int, _Known | tuple[_Known, ...]] = {}
+        #: Those that hold shingles, the ones that were noted longest ago first, and how many they hold together.
+        self._deep: dict[_Known, None] = {}
+        self._count = 0
         #: Digest of a statement to who said it: source to provenance.
         self._said: OrderedDict[bytes, dict[str, Provenance]] = OrderedDict()
         self._digests = Digests(path, self._key, self._settings.stored)
@@ -148,11 +155,11 @@ class Recall:
         level = Trust.SYSTEM if record.source.kind == "summary" else self._sources.trust_of(record.source)
         if level is Trust.UNTRUSTED or self._idle():
             return record
-        text = self._read(record)
-        if text is None:
+        texts = self._read(record)
+        if not texts:
             return record
         data: dict[str, Any] = {}
-        found, repeated = ((), False) if signed else self._sources_of(text, str(record.source), level)
+        found, repeated = ((), False) if signed else self._sources_of(texts, str(record.source), level)
         counts = self.counts
         self.counts = Counts(counts.records + 1, counts.recalled + bool(found), counts.repeated + repeated)
         if repeated:
@@ -162,7 +169,7 @@ class Recall:
             known = {parent.id for parent in record.lineage.parents if parent.trust is not None}
             extra = [parent for parent in found if parent.id not in known]
             record = replace(record, lineage=Lineage.of(*record.lineage.parents, *extra))
-        if self._agreeing and (said := self._said.get(text.whole)):
+        if self._agreeing and (said := self._said.get(texts[0].whole)):
             data["agreeing"] = tuple(said.values())
         return replace(record, data={**record.data, **data}) if data else record
 
@@ -173,35 +180,49 @@ class Recall:
         with self._mutex:
             return self._digests.empty()
 
-    def _sources_of(self, text: _Text, source: str, level: Trust) -> tuple[tuple[Parent, ...], bool]:
+    def _sources_of(
+        self, texts: tuple[_Text, ...], source: str, level: Trust
+    ) -> tuple[tuple[Parent, ...], bool]:
         """The records below its own level that this text came out of, and whether it is one of them whole.
 
         Whoever says it again does not have it from himself.
         """
         found: dict[str, Parent] = {}
-        least, share = max(1, self._settings.min_words - WIDTH + 1), self._settings.share
+        repeated = False
         with self._mutex:
-            known = self._known.get(text.whole)
-            if known is not None and known.source != source:
-                found[known.parent.id] = known.parent
-            common = self._holders.keys() & text.shingles
-            if len(common) >= least:
-                runs = self._runs(text.shingles, common, source)
-                passages = {holder: run for holder, run in runs.items() if run.longest >= least}
-                for holder, run in passages.items():
-                    mine, its = share * len(text.shingles), _NEARLY * len(holder.shingles)
-                    if run.total >= min(mine, its):
-                        found.setdefault(holder.parent.id, holder.parent)
-                # Several records, none of which is the large part alone.
-                covered = len({at for run in passages.values() for at in run.places})
-                if not found and covered >= share * len(text.shingles):
-                    found = {holder.parent.id: holder.parent for holder in passages}
-            stored = None
-            if known is None and not found and (stored := self._digests.find(text.whole, source)) is not None:
-                found[stored.id] = stored
+            for text in texts:
+                parents, whole = self._found(text, source)
+                repeated = repeated or whole
+                for parent in parents:
+                    before = found.get(parent.id, parent)
+                    found[parent.id] = min(before, parent, key=lambda p: (p.trust or Trust.UNKNOWN).rank)
         lower = [parent for parent in found.values() if (parent.trust or Trust.UNKNOWN) < level]
         least_first = sorted(lower, key=lambda parent: ((parent.trust or Trust.UNKNOWN).rank, parent.id))
-        return tuple(least_first[:_PARENTS]), known is not None or stored is not None
+        return tuple(least_first[:_PARENTS]), repeated
+
+    def _found(self, text: _Text, source: str) -> tuple[list[Parent], bool]:
+        """The same for one owner's text, whatever their level."""
+        found: dict[str, Parent] = {}
+        least, share = max(1, self._settings.min_words - WIDTH + 1), self._settings.share
+        known = self._known.get(text.whole)
+        if known is not None and known.source != source:
+            found[known.parent.id] = known.parent
+        common = self._holders.keys() & text.shingles
+        if len(common) >= least:
+            runs = self._runs(text.shingles, common, source)
+            passages = {holder: run for holder, run in runs.items() if run.longest >= least}
+            for holder, run in passages.items():
+                mine, its = share * len(text.shingles), _NEARLY * len(holder.shingles)
+                if run.total >= min(mine, its):
+                    found.setdefault(holder.parent.id, holder.parent)
+            # Several records, none of which is the large part alone.
+            covered = len({at for run in passages.values() for at in run.places})
+            if not found and covered >= share * len(text.shingles):
+                found = {holder.parent.id: holder.parent for holder in passages}
+        stored = None
+        if known is None and not found and (stored := self._digests.find(text.whole, source)) is not None:
+            found[stored.id] = stored
+        return list(found.values()), known is not None or stored is not None
 
     def _runs(self, shingles: tuple[int, ...], common: set[int], source: str) -> dict[_Known, _Run]:
         """For each record of another source, which of the shingles it holds, and how many of them in a row."""
@@ -220,32 +241,46 @@ class Recall:
         """Remember what was stored or served at this level; with ``stored``, for other processes too."""
         if trust >= self._below and not self._agreeing:
             return
-        text = self._read(record)
-        if text is None:
+        texts = self._read(record)
+        if not texts:
             return
         if trust >= Trust.TOOL and self._agreeing and not record.lineage:
-            self._agree(text.whole, record.source, trust)  # what was derived is nobody's own word
+            self._agree(texts[0].whole, record.source, trust)  # what was derived is nobody's own word
         if trust >= self._below:
             return
         # What is merely stored is known as a whole; its passages once it is served, or if it is worth nothing.
         deep = not stored or trust < Trust.UNKNOWN
         with self._mutex:
-            entry = self._known.get(text.whole)
-            if entry is None or (entry.parent.trust or Trust.UNKNOWN) > trust:
-                self._forget(text.whole)
-                parent = Parent(record.key or str(record.source), trust)
-                entry = self._known[text.whole] = _Known(parent, str(record.source))
-                while len(self._known) > self._settings.records:
-                    self._forget(next(iter(self._known)))
-                if stored and trust < Trust.UNKNOWN:
-                    self._digests.keep(text.whole, parent, entry.source)
-            else:
-                self._known.move_to_end(text.whole)
-            if deep and not entry.shingles:
-                self._hold(entry, text.shingles)
+            for text in texts:
+                self._enter(text, record, trust, deep=deep, stored=stored)
+
+    def _enter(self, text: _Text, record: Record, trust: Trust, *, deep: bool, stored: bool) -> None:
+        entry = self._known.get(text.whole)
+        if entry is None or (entry.parent.trust or Trust.UNKNOWN) > trust:
+            self._forget(text.whole)
+            parent = Parent(record.key or str(record.source), trust)
+            # Who said what another one had said first may say it again, and it is not theirs then either.
+            own = "" if record.lineage else str(record.source)
+            entry = self._known[text.whole] = _Known(parent, own)
+            while len(self._known) > self._settings.records:
+                self._forget(next(iter(self._known)))
+            if stored and trust < Trust.UNKNOWN:
+                self._digests.keep(text.whole, parent, entry.source)
+        else:
+            self._known.move_to_end(text.whole)
+        if entry.shingles:
+            self._deep[entry] = self._deep.pop(entry)
+        elif deep:
+            self._hold(entry, text.shingles)
 
     def _hold(self, entry: _Known, shingles: tuple[int, ...]) -> None:
         entry.shingles, holders = tuple(set(shingles)), self._holders
+        if not entry.shingles:
+            return
+        self._deep[entry] = None
+        self._count += len(entry.shingles)
+        while self._count > _HELD and len(self._deep) > 1:
+            self._drop(next(iter(self._deep)))
         for shingle in entry.shingles:
             held = holders.setdefault(shingle, entry)
             if held is not entry:
@@ -254,8 +289,13 @@ class Recall:
 
     def _forget(self, whole: bytes) -> None:
         entry = self._known.pop(whole, None)
-        if entry is None:
-            return
+        if entry is not None and entry in self._deep:
+            self._drop(entry)
+
+    def _drop(self, entry: _Known) -> None:
+        """Hold its passages no longer."""
+        del self._deep[entry]
+        self._count -= len(entry.shingles)
         holders = self._holders
         for shingle in entry.shingles:
             held = holders.get(shingle)
@@ -267,6 +307,7 @@ class Recall:
                     holders[shingle] = left
                 else:
                     del holders[shingle]
+        entry.shingles = ()
 
     def _agree(self, whole: bytes, source: Source, trust: Trust) -> None:
         with self._mutex:
@@ -277,16 +318,28 @@ class Recall:
             while len(self._said) > _STATEMENTS:
                 self._said.popitem(last=False)
 
-    def _read(self, record: Record) -> _Text | None:
-        """What is compared of a record; None for one that is too short. Kept, because texts come again."""
-        place = (record.content, record.scope)
+    def _read(self, record: Record) -> tuple[_Text, ...]:
+        """What is compared of a record, for each whose it is: its place's owner, and the principal in force.
+
+        A run stores in places that say whose they are and in others that do not, and copies between them.
+        """
+        who = current_principal()
+        if who is None or who.scope == record.scope:
+            text = self._text(record.content, record.scope)
+            return () if text is None else (text,)
+        both = self._text(record.content, record.scope), self._text(record.content, who.scope)
+        return tuple(text for text in both if text is not None)
+
+    def _text(self, content: str, scope: Scope) -> _Text | None:
+        """What is compared of a text; None for one that is too short. Kept, because texts come again."""
+        place = (content, scope)
         known = self._texts.get(place, _UNREAD)
         if known is not _UNREAD:
             return known
-        words = words_of(record.content)
+        words = words_of(content)
         made: _Text | None = None
         if len(words) * 2 >= self._settings.min_words:
-            owner = _owner(record.scope)
+            owner = _owner(scope)
             said = frame(owner, " ".join(words).encode("utf-8", "surrogatepass"))
             whole = hashlib.blake2b(said, key=self._key, digest_size=16, person=b"whole").digest()
             of_owner = repeat(hash(owner))
@@ -294,7 +347,7 @@ class Recall:
             made = _Text(whole, tuple(map(hash, runs)))
         if len(self._texts) >= _TEXTS:
             self._texts.clear()
-        if len(record.content) <= LONGEST:
+        if len(content) <= _KEPT:
             self._texts[place] = made
         return made
 

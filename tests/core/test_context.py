@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -120,4 +122,60 @@ def test_a_lost_identity_fails_closed(identity: dict[str, Any]) -> None:
     # V25: a request whose user got lost must not become everybody's.
     with pytest.raises(ScopeError):
         principal(**identity)
+    assert current_principal() is None
+
+
+def _twice(block: Any, read: Callable[[], object]) -> list[object]:
+    """What is in force in two threads after both were inside one and the same block at once."""
+    entered, left = threading.Barrier(2), threading.Event()
+    found: list[object] = ["nothing was read"] * 2
+
+    def one(number: int) -> None:
+        with block:
+            entered.wait(10)
+            if number:
+                left.wait(10)
+        left.set()
+        found[number] = read()
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    return found
+
+
+def test_one_block_in_two_threads_at_once_ends_in_both() -> None:
+    """A worker of a pool must not go on as the user of a request that is over."""
+    assert _twice(principal(user="alice"), current_principal) == [None, None]
+    assert _twice(source("user:alice"), current_source) == [None, None]
+
+
+async def test_one_block_in_two_tasks_at_once_ends_in_both() -> None:
+    block = source("user:alice")
+    found: list[object] = []
+    first = asyncio.Event()
+
+    async def one(waits: bool) -> None:
+        with block:
+            if waits:
+                await first.wait()
+            else:
+                await asyncio.sleep(0)
+            assert current_source() is block.value
+        first.set()
+        found.append(current_source())
+
+    await asyncio.gather(one(True), one(False))
+    assert found == [None, None]
+
+
+def test_blocks_that_end_out_of_order_leave_nothing_behind() -> None:
+    outer, inner = principal(user="alice"), principal(user="bob")
+    outer.__enter__()
+    inner.__enter__()
+    outer.__exit__(None, None, None)
+    assert current_principal() == inner.value
+    inner.__exit__(None, None, None)
     assert current_principal() is None
