@@ -30,7 +30,17 @@ from pydantic.fields import FieldInfo
 
 from memguard.errors import ConfigError
 from memguard.record import did_you_mean
-from memguard.settings import PRESETS, SOURCES, Attested, Config, Integrity, Part, Store, digest_of, json_schema
+from memguard.settings import (
+    PRESETS,
+    SOURCES,
+    Attested,
+    Config,
+    Integrity,
+    Part,
+    Store,
+    digest_of,
+    json_schema,
+)
 from memguard.tomlfile import dump, line_of, seal, unseal
 
 __all__ = [

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Declared(Generic[T]):
-    """A ``with`` block that sets one context variable; may be open several times, nested or in other threads and tasks."""
+    """A ``with`` block that sets one context variable; may be open several times, nested or in other threads."""
 
     __slots__ = ("_variable", "value")
 

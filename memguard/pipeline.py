@@ -83,8 +83,8 @@ class Pipeline:
     def run(self, record: Record, ctx: GuardContext) -> Generator[Effect, Result, Outcome]:
         """Ask every guard about one record; yields effects, is sent results, returns the outcome.
 
-        A rewrite is what the guards after it see, with the trust that those before it left. An enforced rejection ends the chain, since
-        nothing can outweigh it.
+        A rewrite is what the guards after it see, with the trust that those before it left. An enforced
+        rejection ends the chain, since nothing can outweigh it.
         """
         decisions: list[Decision] = []
         events: list[GuardRaised] = []

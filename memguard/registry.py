@@ -189,7 +189,8 @@ commands = Registry(
 )
 
 ALL: Mapping[str, Registry] = {
-    registry.kind: registry for registry in (guards, embedders, anchors, keys, adapters, kinds, suts, cases, commands)
+    registry.kind: registry
+    for registry in (guards, embedders, anchors, keys, adapters, kinds, suts, cases, commands)
 }
 
 

@@ -322,7 +322,7 @@ class Quarantine(Part):
 
     review_key: Uri | None = Field(
         default=None,
-        description="URI of the review key, whose private half opens what is withheld; a writer needs only the public half",
+        description="URI of the review key, whose private half opens what is withheld; writers need the public half",
     )
     review_public: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = Field(
         default=None, description="its public half, 64 hex digits: what entries are sealed to"

@@ -129,7 +129,8 @@ def test_plugins_add_names_and_a_broken_one_is_noted(tmp_path: Path) -> None:
         assert not registry._loaded  # what is built in does not wait for plug-ins
         assert registry.guards.get("length").__module__ == "plug"
         assert registry.describe("guard", "length") == "how long"
-        assert registry.names("guard") == ("anomaly", "length", "provenance", "reranker", "sanitizer", "scope", "validity")
+        own = ("anomaly", "provenance", "reranker", "sanitizer", "scope", "validity")
+        assert registry.names("guard") == tuple(sorted((*own, "length")))
         assert registry.broken == {"bad": "OSError", "gone": "ModuleNotFoundError", "rude": "ConfigError"}
         assert registry.guards.get("sanitizer").__module__ == "memguard.guards.sanitizer"
     """

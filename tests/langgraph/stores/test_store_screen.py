@@ -1,4 +1,4 @@
-"""What the write chain makes of an item: rewritten string by string, withheld where that cannot be; slow guards in a loop."""
+"""What the write chain makes of an item: rewritten string by string, else withheld; slow guards in a loop."""
 
 from __future__ import annotations
 
