@@ -135,7 +135,10 @@ def _needed(what: str) -> ConfigError:
 
 def _factory(configuration: str, purpose: str, closing: ExitStack) -> Callable[[], Any]:
     """Makes an adapter with a store of its own, as that harness asks for one for each scenario."""
-    from agent_memory_guard.bench.adapter import MemorySystemAdapter, RememberOutcome
+    from agent_memory_guard.bench.adapter import (  # type: ignore[import-not-found,unused-ignore]
+        MemorySystemAdapter,
+        RememberOutcome,
+    )
 
     class Memory(MemorySystemAdapter):  # type: ignore[misc,unused-ignore]
         """A SqliteStore, bare or guarded."""
