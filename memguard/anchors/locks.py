@@ -16,7 +16,7 @@ import stat
 import threading
 from contextlib import suppress
 from pathlib import Path
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
 from memguard.errors import TamperedError
 
@@ -32,7 +32,7 @@ class PathLock:
 
     def __init__(self, path: str, fd: int, key: tuple[int, int]) -> None:
         self.path, self.key = path, key
-        self._fd = fd
+        self._hold(fd)
         self._mutex = threading.Lock()
         #: The object that holds the lock, if it is held in this process.
         self.owner: object | None = None
@@ -68,20 +68,25 @@ class PathLock:
         if _key(os.fstat(fd)) != self.key:
             os.close(fd)
             raise FileNotFoundError(errno.ENOENT, "the lock file was replaced since it was opened", self.path)
+        self._hold(fd)
+
+    def _hold(self, fd: int) -> None:
+        """Keep a descriptor until this object is gone.
+
+        Not by ``__del__``: while that runs, the registry still hands the object to another thread.
+        """
         self._fd = fd
+        self._closing = finalize(self, os.close, fd)
+        self._closing.atexit = False
 
     def _after_fork(self) -> None:
         """Forget, in a child, what the parent holds. Closing does not unlock; LOCK_UN would."""
         fd, self._fd = self._fd, -1
+        self._closing.detach()
         self._mutex = threading.Lock()
         self.owner = None
         if fd >= 0:
             os.close(fd)
-
-    def __del__(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
 
 def lock_of(path: str, *, create: bool, alone: bool = False) -> PathLock:
