@@ -139,12 +139,12 @@ class Registry:
 
     def __init__(self, sources: Mapping[str, Attested]) -> None:
         order = sorted(sources, key=lambda pattern: (-len(pattern), pattern))
-        self._rules = [(_folded(p).replace("[", "[[]").replace("?", "[?]"), sources[p]) for p in order]
+        self._rules = [(folded(p).replace("[", "[[]").replace("?", "[?]"), sources[p]) for p in order]
         self.of = lru_cache(maxsize=4096)(self._of) if order else _nobody
 
     def _of(self, kind: str, ident: str) -> Attested | None:
         # Folded: a name that only looks like a registered one has to sign as well.
-        text = _folded(f"{kind}:{ident}")
+        text = folded(f"{kind}:{ident}")
         return next((entry for pattern, entry in self._rules if fnmatchcase(text, pattern)), None)
 
     def verify(self, record: Record, entry: Attested, now: float) -> Verdict:
@@ -245,7 +245,7 @@ def level_of(entry: Attested) -> Trust:
 
 
 @lru_cache(maxsize=4096)
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """A name without what makes two of them look alike: case, width, invisible characters, spaces at the ends."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return "".join(c for c in plain if unicodedata.category(c) not in ("Cf", "Mn", "Zs"))

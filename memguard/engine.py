@@ -74,7 +74,7 @@ from memguard.tally import Tally
 from memguard.testing.anchors import MemoryAnchor
 
 T = TypeVar("T")
-_MESSAGE_KINDS = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}
+_MESSAGE_KINDS = {"human": "user", "ai": "assistant", "tool": "tool", "function": "tool", "system": "system"}
 
 #: Heads of objects that live in memory only: they live and die with the object.
 _heads_of_objects: WeakKeyDictionary[object, tuple[MemoryAnchor, Lock, Slot]] = WeakKeyDictionary()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from memguard.attested import Registry, level_of
+from memguard.attested import Registry, folded, level_of
 from memguard.record import Source, Trust
 from memguard.settings import Config
 
@@ -21,6 +21,7 @@ class Sources:
             (p.replace("[", "[[]").replace("?", "[?]"), p, Trust(levels[p]))
             for p in sorted(levels, key=lambda p: (-len(p), p))
         ]
+        self._alike = [(folded(literal), level) for literal, _, level in self._rules]
         self._level = lru_cache(maxsize=4096)(self._of)
 
     def trust_of(self, source: Source) -> Trust:
@@ -32,7 +33,11 @@ class Sources:
         if entry is not None:
             return level_of(entry)
         text = f"{kind}:{ident}"
-        for literal, pattern, level in self._rules:
-            if pattern == text or fnmatchcase(text, literal):
-                return level
-        return Trust.UNKNOWN
+        found = next(
+            (level for rule, pattern, level in self._rules if pattern == text or fnmatchcase(text, rule)),
+            Trust.UNKNOWN,
+        )
+        # A name that looks like one that is trusted less is worth no more than that one.
+        plain = folded(text)
+        alike = next((level for rule, level in self._alike if fnmatchcase(plain, rule)), found)
+        return min(found, alike)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from operator import is_
 from typing import Any
 
@@ -24,14 +25,17 @@ from memguard.engine import MemGuard, ThreadLock
 from memguard.errors import RejectedError
 from memguard.events import WriteDecided
 from memguard.integrations.langgraph.scoping import Binding, subject
+from memguard.integrity.canonical import frame
 from memguard.labelbook import digest_of
 from memguard.labels import Label
 from memguard.pipeline import Outcome
 from memguard.record import MAX_ID, Lineage, Provenance, Record, Source, Trust, text_of
 
-_KINDS = {"human": "user", "ai": "assistant", "system": "system"}
+_KINDS = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
 #: Contexts whose last list of messages is kept, and messages whose decision is.
 KEPT, DECIDED = 256, 4096
+#: Values inside the value of a channel that are looked at for messages.
+_NODES = 10_000
 
 
 #: How far a list of messages is known: how many from its start, and the running digest of those.
@@ -40,8 +44,52 @@ Known = tuple[int, bytes]
 
 def extend(digest: bytes, message: Any) -> bytes:
     """The running digest after one more message."""
-    said = f"{getattr(message, 'id', '')}\x00{text_of(getattr(message, 'content', message))}"
-    return hashlib.sha256(digest + said.encode("utf-8", "surrogatepass")).digest()[:16]
+    about = (getattr(message, "type", ""), getattr(message, "name", ""), getattr(message, "id", ""))
+    said = text_of(getattr(message, "content", message))
+    parts = [str(part or "").encode("utf-8", "surrogatepass") for part in (*about, said)]
+    return hashlib.sha256(frame(digest, *parts)).digest()[:16]
+
+
+def screened(checkpoint: Mapping[str, Any], marks: Mapping[str, Any]) -> frozenset[bytes]:
+    """Which messages of a checkpoint its own marks cover, each as the digest of a list of it alone.
+
+    They keep the labels that they have, wherever a trimmed or edited list shows them.
+    """
+    found: set[bytes] = set()
+    for channel, value in checkpoint["channel_values"].items():
+        messages = listed(value)
+        count, _ = _covered(messages, marks.get(channel))
+        found.update(extend(b"", message) for message in messages[:count])
+    return frozenset(found)
+
+
+def listed(value: Any) -> Sequence[Any]:
+    """What is screened of a channel: its list of messages, or the messages that stand anywhere inside its value."""
+    if type(value) is list and value and all(isinstance(item, BaseMessage) for item in value):
+        return value
+    found: list[Any] = []
+    mixed = isinstance(value, list) and any(isinstance(item, BaseMessage) for item in value)
+    stack, seen = [(value, 0)], 0
+    while stack and seen < _NODES:
+        node, depth = stack.pop()
+        seen += 1
+        if isinstance(node, BaseMessage) or (mixed and depth == 1):
+            found.append(node)
+        if isinstance(node, BaseMessage | str | bytes | int | float | None):
+            continue
+        if isinstance(node, Mapping):
+            inner: Iterable[Any] = node.values()
+        elif isinstance(node, list | tuple | set | frozenset):
+            inner = node
+        else:  # what LangGraph hands to a task, and states that are models or dataclasses
+            inner = getattr(node, "__dict__", {}).values() or _slots(node)
+        stack += [(part, depth + 1) for part in reversed(list(islice(inner, _NODES)))]
+    return found
+
+
+def _slots(node: Any) -> list[Any]:
+    names = getattr(type(node), "__slots__", ())
+    return [getattr(node, name, None) for name in ([names] if isinstance(names, str) else names)]
 
 
 def _digest(messages: Sequence[Any]) -> bytes:
@@ -57,7 +105,9 @@ class MessageScreen:
     def __init__(self, mg: MemGuard, store: str, bound: Binding | None = None) -> None:
         self._mg, self._store, self._bound = mg, store, bound
         self._mutex = threading.Lock()
-        self._decided: OrderedDict[object, tuple[Decision, Lineage]] = OrderedDict()
+        self._decided: OrderedDict[object, tuple[Decision, Lineage, object]] = OrderedDict()
+        #: Labels of what was input or a task's write and is no part of a state yet, by thread, id and digest.
+        self._admitted: OrderedDict[tuple[str, str, str], Label] = OrderedDict()
         self._asking = ThreadLock()
         #: What signed messages turned out to be worth, by thread, source and signature.
         self._signed: dict[tuple[str, str, bytes], Trust] = {}
@@ -70,8 +120,9 @@ class MessageScreen:
         decoded anew, which their digest tells.
         """
         last, found = self._last.get(context, {}), {}
-        for channel, value in checkpoint["channel_values"].items():
-            if not isinstance(value, list) or not any(isinstance(m, BaseMessage) for m in value):
+        for channel, said in checkpoint["channel_values"].items():
+            value = listed(said)
+            if not value:
                 continue
             messages, digest = last.get(channel, ([], b""))
             count = len(messages)
@@ -88,12 +139,14 @@ class MessageScreen:
         checkpoint: Mapping[str, Any],
         known: Mapping[str, Known | None],
         mark: Mapping[str, Any],
+        before: Callable[[], frozenset[bytes]] = frozenset,
     ) -> Operation[dict[str, Any] | None]:
         """Screen what is new.
 
         Args:
             known: what :meth:`known` said.
             mark: ``{channel: [count, digest]}`` from the parent's label, for channels it said None of.
+            before: what :func:`screened` finds in the parent; asked only where a mark does not cover a list.
 
         Returns:
             The label to bind: the marks, and the labels of new messages that differ from their kind's.
@@ -105,8 +158,9 @@ class MessageScreen:
         labels: dict[str, Any] = {}
         noted: list[tuple[str, str, Label]] = []
         now: dict[str, tuple[list[Any], bytes]] = {}
+        earlier: frozenset[bytes] | None = None
         for channel, place in known.items():
-            value = checkpoint["channel_values"][channel]
+            value = listed(checkpoint["channel_values"][channel])
             count, digest = place or _covered(value, mark.get(channel))
             # A trimmed or reordered list holds the same objects: they are kept, so their ids are theirs.
             held = {id(m) for m in self._last.get(context, {}).get(channel, ((), b""))[0]}
@@ -114,11 +168,15 @@ class MessageScreen:
                 digest = extend(digest, message)
                 if id(message) in held:
                     continue
-                label, ordinary = yield from self._screen(message, thread)
+                if place is None and mark:
+                    earlier = before() if earlier is None else earlier
+                    if extend(b"", message) in earlier:
+                        continue
+                label, ordinary = self._first(message, thread, *(yield from self._screen(message, thread)))
                 if not ordinary:
-                    ident = str(getattr(message, "id", "") or "")
+                    ident, said = _place(message)
                     labels[ident] = label.as_dict()
-                    noted.append((ident, digest_of(text_of(getattr(message, "content", message))), label))
+                    noted.append((ident, said, label))
             now[channel] = (list(value), digest)
             marks[channel] = [len(value), digest.hex()]
         if noted:
@@ -139,7 +197,7 @@ class MessageScreen:
         """The label of one message, and whether it is just what its kind says."""
         kind = getattr(message, "type", "")
         own = Source(_KINDS.get(kind, "unknown"))
-        if kind == "tool":
+        if own.kind == "tool":
             name = str(getattr(message, "name", "") or "")
             own = Source("tool", name if name.isprintable() and len(name) <= MAX_ID else "")
         declared = current_source()
@@ -169,7 +227,8 @@ class MessageScreen:
                 do=f"memguard explain {decision.code}; leave the message out, or declare its source.",
             )
         label = Label.of(provenance, decision)
-        if declared is not None and own.kind == "assistant":
+        if declared is not None and provenance.source == own and declared.source != own:
+            # An answer, a tool's output and a system message of a run are worth what the run came from at most.
             level: Trust | None
             if declared.source.signature is not None:  # it is over what was asked, not over this answer
                 level = self._signed.get(
@@ -184,7 +243,8 @@ class MessageScreen:
             decision.disposition is Disposition.ALLOW and provenance.source == own and not provenance.lineage
         )
         if not ordinary or label.trust < Trust.USER:  # an answer that repeats a tool's message came out of it
-            self._mg.recall.note(record, label.trust)
+            said_by = replace(record, lineage=lineage)
+            self._mg.recall.note(said_by, label.trust, stored=label.trust is Trust.UNTRUSTED)
         return label, ordinary
 
     def _decide(self, record: Record, thread: str) -> Operation[tuple[Decision, Lineage]]:
@@ -194,8 +254,11 @@ class MessageScreen:
         part of the state a moment later, and a signature is good once.
         """
         key: tuple[object, ...] = (thread, digest_of(record.content), str(record.source), record.lineage)
-        if record.source.signature is not None:  # good for this message only
-            key = (*key, record.key, record.source.signature)
+        declared = current_source()
+        if (
+            record.source.signature is not None
+        ):  # good for this message only, and while this block declares it
+            key = (*key, record.key, record.source.signature, id(declared))
         if (known := self._known(key)) is not None:
             return known
         screening = self._mg.screening
@@ -208,8 +271,12 @@ class MessageScreen:
             if decision.disposition is not Disposition.ALLOW:
                 where = f"message {record.key} of thread {thread!r}"
                 self._mg.events.emit(WriteDecided(self._store, where, decision))
-            known = self._decided[key] = decision, outcome.record.lineage
-            return known
+            self._decided[key] = (
+                decision,
+                outcome.record.lineage,
+                declared,
+            )  # kept, so that its id stays its own
+            return decision, outcome.record.lineage
         finally:
             self._asking.release()
 
@@ -221,7 +288,7 @@ class MessageScreen:
                 self._decided.move_to_end(key)
             while len(self._decided) > DECIDED:
                 self._decided.popitem(last=False)
-        return known
+        return known and known[:2]
 
     def admit(self, thread: str, value: Any) -> Operation[None]:
         """Screen the messages of an input or of a task's write, before anything of it is stored.
@@ -229,8 +296,38 @@ class MessageScreen:
         Raises:
             RejectedError: a guard rejects one.
         """
+        noted: list[tuple[str, str, Label]] = []
         for message in _messages(value):
-            yield from self._screen(message, thread)
+            label, ordinary = yield from self._screen(message, thread)
+            if ordinary:
+                continue
+            place = _place(message)
+            with self._mutex:
+                self._admitted[thread, *place] = label
+                while len(self._admitted) > DECIDED:
+                    self._admitted.popitem(last=False)
+            if place[0]:
+                noted.append((*place, label))
+        if noted:
+            self._mg.labels.add(self._store, thread, noted)
+
+    def _first(self, message: Any, thread: str, label: Label, ordinary: bool) -> tuple[Label, bool]:
+        """The label of a message of a state, or the lower one with which it was admitted.
+
+        A task's write may become part of the state in a later run, which somebody else began. Its id may be given
+        to it only then.
+        """
+        ident, digest = _place(message)
+        with self._mutex:
+            held = [self._admitted.pop((thread, name, digest), None) for name in dict.fromkeys((ident, ""))]
+        lower = min((h for h in held if h is not None), key=lambda h: h.trust.rank, default=label)
+        return (lower, False) if lower.trust < label.trust else (label, ordinary)
+
+
+def _place(message: Any) -> tuple[str, str]:
+    """Under what the label of a message is noted: its id, if it has one, and what it says."""
+    ident = str(getattr(message, "id", "") or "")
+    return ident, digest_of(text_of(getattr(message, "content", message)))
 
 
 class _Said:

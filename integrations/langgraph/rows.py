@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
 
-from memguard.errors import IntegrityError, TamperedError
+from memguard.errors import IntegrityError, TamperedError, UnsupportedError
 from memguard.integrations.langgraph.serde import Raw, undecodable
 from memguard.integrity.canonical import canonical_json, frame, unframe
 from memguard.integrity.index import MAIN, MEMBER, pack_key
@@ -400,3 +400,22 @@ def _stored(metadata: Any, record: str) -> list[str]:
         return [part.decode("utf-8", "surrogatepass") for part in unframe(seal.extra)]
     except ValueError:
         raise undecodable(record) from None
+
+
+def spelled(text: str, what: str) -> str:
+    """The text, if it can be written down: a lone surrogate has no bytes, in no database and in no history.
+
+    Raises:
+        UnsupportedError: MG155.
+    """
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UnsupportedError(
+                f"{what} holds half a character (a lone surrogate).",
+                code="MG155",
+                why="Nothing was read or stored.",
+                do='Make text of it first: text.encode("utf-8", "replace").decode().',
+            ) from None
+    return text

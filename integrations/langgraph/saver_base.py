@@ -25,7 +25,9 @@ class Screen(Protocol):
         """How far each channel of messages is known."""
         ...
 
-    def __call__(self, context: str, thread: str, checkpoint: Any, known: Any, mark: Any) -> Operation[Any]:
+    def __call__(
+        self, context: str, thread: str, checkpoint: Any, known: Any, mark: Any, before: Any
+    ) -> Operation[Any]:
         """Screen what is new."""
         ...
 
@@ -104,4 +106,5 @@ class SaverBase:
 def place_of(config: RunnableConfig) -> tuple[str, str]:
     """Thread and checkpoint namespace of a config."""
     configurable = config["configurable"]
-    return str(configurable["thread_id"]), configurable.get("checkpoint_ns", "") or ""
+    thread, namespace = str(configurable["thread_id"]), configurable.get("checkpoint_ns", "") or ""
+    return rows.spelled(thread, "a thread id"), rows.spelled(namespace, "a checkpoint namespace")

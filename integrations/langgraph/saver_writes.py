@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -18,6 +18,7 @@ from memguard.custody import Change
 from memguard.effects import Call, Operation
 from memguard.errors import ForgottenError
 from memguard.integrations.langgraph import rows
+from memguard.integrations.langgraph.messages import screened
 from memguard.integrations.langgraph.saver_base import place_of
 from memguard.integrations.langgraph.saver_reads import Reads
 from memguard.integrations.langgraph.serde import (
@@ -142,12 +143,13 @@ class Writes(Reads):
         yield from self.screen.admit(thread, checkpoint["channel_values"].get("__start__"))
         known = self.screen.known(context, checkpoint)
         mark: Any = {}
+        before: Callable[[], frozenset[bytes]] = frozenset
         if parent and None in known.values():
-            mark = yield from self._mark(context, thread, namespace, parent)
-        return (yield from self.screen(context, thread, checkpoint, known, mark))
+            mark, before = yield from self._mark(context, thread, namespace, parent)
+        return (yield from self.screen(context, thread, checkpoint, known, mark, before))
 
     def _mark(self, name: str, thread: str, namespace: str, parent: str) -> Operation[Any]:
-        """Up to where the parent's messages were screened, as its verified label says."""
+        """Up to where the parent's messages were screened, as its verified label says, and which those are."""
         place = {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": parent}
         config = self._config({"configurable": place})
         record, key = rows.name(thread, namespace, parent), pack_key(parent)
@@ -158,13 +160,19 @@ class Writes(Reads):
 
         def judge(context: Context, found: CheckpointTuple | None) -> Any:
             if found is None:
-                return {}
+                return {}, frozenset
             self._verify(context, found, thread, namespace, key, record)
             metadata = rows.plain(found.metadata)
             label = rows.split_metadata(metadata)[1].get("label") or {}
-            return label.get("screened") or {}
+            mark = label.get("screened") or {}
 
-        return (yield from self.custody.read(name, fetch, judge, lambda found: {}, record))
+            def before() -> frozenset[bytes]:
+                shown = self._decode(found, record)
+                return screened(shown.checkpoint, mark) if shown is not None and mark else frozenset()
+
+            return mark, before
+
+        return (yield from self.custody.read(name, fetch, judge, lambda found: ({}, frozenset), record))
 
     def _in_parts(self, checkpoint: Any) -> Parted:
         values = {}

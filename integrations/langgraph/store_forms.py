@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from memguard.integrations.langgraph.store_values import Forms
+from memguard.integrations.langgraph.store_values import Forms, endless
 from memguard.integrity.canonical import canonical_json
 from memguard.integrity.tag import Seal
 
@@ -162,7 +162,10 @@ class ObjectForm:
 
     def kept(self, value: dict[str, Any]) -> dict[str, Any]:
         """A copy whose containers nobody else can change."""
-        copied: dict[str, Any] = self._forms.copied(value)
+        try:
+            copied: dict[str, Any] = self._forms.copied(value)
+        except RecursionError:
+            raise endless() from None
         return copied
 
     def body(self, value: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, SearchItem
 
 from memguard.errors import UnsupportedError
+from memguard.integrations.langgraph.rows import spelled
 from memguard.integrations.langgraph.store_forms import FIELD
 from memguard.integrations.langgraph.store_rows import Namespace
 from memguard.integrations.langgraph.store_table import Hit
@@ -128,6 +129,9 @@ def check_filter(filter: Mapping[str, Any] | None, *, sql: bool) -> None:
                 why="Keys are letters, digits, '_', '-' and '.', and not memguard's own field.",
                 do="Rename the key; operators belong in values.",
             )
+        for operand in wanted.values() if isinstance(wanted, Mapping) else (wanted,):
+            if sql and isinstance(operand, str):
+                spelled(operand, "what a filter compares with")
         if isinstance(wanted, Mapping) and (sql or any(str(k).startswith("$") for k in wanted)):
             for operator in wanted:
                 if operator not in OPERATORS:

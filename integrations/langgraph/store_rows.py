@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from memguard.errors import TamperedError, UnsupportedError
+from memguard.integrations.langgraph.rows import spelled
 from memguard.integrations.langgraph.store_forms import UNSEALED, Form, Opened
 from memguard.integrations.langgraph.store_seals import read_any
 from memguard.integrity.canonical import frame
@@ -102,7 +103,7 @@ def text_key(key: object) -> str:
             code="MG155",
             do="Pass str(key), on every call.",
         )
-    return key
+    return spelled(key, "an item key")
 
 
 def order_of(claim: Claim) -> bytes | None:

@@ -28,6 +28,9 @@ _REPR = (
     decimal.Decimal, uuid.UUID, enum.Enum,
 )  # fmt: skip
 
+#: Numbers from here on are written in hexadecimal.
+_LONG = 10**1000
+
 
 class Forms:
     """Digest and copy of values. ``Forms`` is for a store that gives back parsed JSON."""
@@ -56,14 +59,12 @@ class ObjectForms(Forms):
         """SHA-256 of the value's form.
 
         Raises:
-            UnsupportedError: the value contains itself.
+            UnsupportedError: the value contains itself, or is nested too deeply.
         """
         try:
             return hashlib.sha256(_form(value)).digest()
         except RecursionError:
-            raise UnsupportedError(
-                "a value contains itself.", code="MG145", do="Store a value that ends."
-            ) from None
+            raise endless() from None
 
     def copied(self, value: Any) -> Any:
         """A copy of plain containers; everything else is the same object."""
@@ -81,6 +82,13 @@ class ObjectForms(Forms):
         return value
 
 
+def endless() -> UnsupportedError:
+    """The refusal of a value without an end."""
+    return UnsupportedError(
+        "a value contains itself, or is nested too deeply.", code="MG145", do="Store a value that ends."
+    )
+
+
 def _form(value: Any) -> bytes:
     """Injective bytes of a value: its kind, then its content."""
     kind = type(value)
@@ -95,6 +103,8 @@ def _form(value: Any) -> bytes:
     if kind is bytes or kind is bytearray:
         return frame(b"b", bytes(value))
     name = f"{kind.__module__}.{kind.__qualname__}".encode("utf-8", "surrogatepass")
+    if kind is int and not -_LONG < value < _LONG:
+        return frame(b"r", name, hex(value).encode())  # Python writes no number of so many digits
     if isinstance(value, _REPR):
         return frame(b"r", name, repr(value).encode("utf-8", "surrogatepass"))
     return frame(b"o", name, str(id(value)).encode())

@@ -13,6 +13,7 @@ from langgraph.store.base import PutOp
 from memguard.custody import Change, Custody, Pair
 from memguard.effects import Operation
 from memguard.errors import IntegrityError, TamperedError
+from memguard.integrations.langgraph.rows import spelled
 from memguard.integrations.langgraph.store_forms import FIELD
 from memguard.integrations.langgraph.store_rows import (
     ITEM,
@@ -122,6 +123,9 @@ class Writes:
         """The batch by context, screened. Keys keep the place of their first mention, as in the stores' own batch."""
         last: dict[tuple[Namespace, str], PutOp] = {}
         for op in ops:
+            if op.value is not None:
+                for segment in op.namespace:
+                    spelled(segment, "a namespace")
             last[op.namespace, text_key(op.key)] = op
         parts: dict[str, Part] = {}
         for (namespace, key), op in last.items():

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-from memguard.attested import Registry
+from memguard.attested import Registry, folded
 from memguard.record import Provenance, Record, Source, Trust
 from memguard.settings import Corroboration
 
@@ -61,21 +61,29 @@ class Agreement:
             source = witnesses[name]
             entry = self._registry.of(source.kind, source.id)
             # A user is not a site: two of them are two people.
-            site = f"user {source.id}" if source.kind == "user" else f"site {site_of(source.id)}"
-            marks = {site} if entry is None else {site, f"key {entry.public_key}"}
+            is_user = source.kind == "user"
+            marks = (
+                {f"user {folded(source.id)}"} if is_user else {f"site {site}" for site in sites_of(source.id)}
+            )
+            if entry is not None:
+                marks.add(f"key {entry.public_key}")
             if not marks & taken:
                 taken |= marks
                 count += 1
         return count
 
 
-def site_of(ident: str) -> str:
-    """The site of a URL (the last two labels of its host), or the first word of any other id."""
+def sites_of(ident: str) -> set[str]:
+    """The sites that an id may be of: of a URL the last two labels of its host; of any other id its first word, and
+    those labels if it reads like a host."""
     text = unicodedata.normalize("NFKC", ident).casefold()
-    if "://" in text:
-        try:
-            host = urlsplit(text).hostname or ""
-        except ValueError:
-            host = ""
-        return ".".join(host.rstrip(".").split(".")[-2:])
-    return _FIRST.split(text.strip(), maxsplit=1)[0]
+    text = "".join(char for char in text if unicodedata.category(char) != "Cf")
+    try:
+        host = urlsplit(text if "://" in text else f"//{text}").hostname or ""
+    except ValueError:
+        host = ""
+    labels = [label for label in host.split(".") if label]
+    found = {".".join(labels[-2:])} if "://" in text or len(labels) > 1 else set()
+    if "://" not in text:
+        found.add(next((word for word in _FIRST.split(text) if word), ""))
+    return found

@@ -291,6 +291,9 @@ def agreed(first: list[tuple[str, Trust]], second: str, **policy: Any) -> Decisi
         ([("tool:crm.search", Trust.TOOL), ("tool:crm/list", Trust.TOOL)], "tool:crm", Trust.TOOL),
         ([("tool:https://a.x.example/1", Trust.TOOL)], "tool:https://b.x.example/2", Trust.TOOL),
         ([("tool:https://y.example/1", Trust.TOOL)], "tool:https://x.example/2", Trust.USER),
+        ([("tool:a.x.example", Trust.TOOL)], "tool:https://b.x.example/2", Trust.TOOL),
+        ([("tool:.crm", Trust.TOOL), ("tool:(CRM)", Trust.TOOL)], "tool:crm", Trust.TOOL),
+        ([("tool:c\u200brm", Trust.TOOL), ("tool:crm search", Trust.TOOL)], "tool:crm", Trust.TOOL),
         ([("web:https://a.example", Trust.UNTRUSTED)] * 5, "tool:crm", Trust.UNTRUSTED),
         (
             [("unknown", Trust.UNKNOWN), ("summary", Trust.TOOL), ("assistant", Trust.USER)],
