@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memguard import MemGuard
+from memguard import MemGuard, labelbook
 from memguard.errors import IntegrityError
 from memguard.guard import Compare
 from memguard.histories import Histories
@@ -90,3 +90,27 @@ def test_the_allow_list(home: Path, value: Any) -> None:
 )
 def test_same(expected: str | bytes, found: object, answer: bool) -> None:
     assert same(expected, found) is answer
+
+
+def test_labels_are_found_and_added_by_the_index(home: Path) -> None:
+    """Whoever can have much labelled must not make every later look at a label dearer by as much."""
+    with closing(MemGuard.open(home)) as mg, closing(sqlite3.connect(home / "state.db")) as db:
+        mg.labels.add("s", "t", [("m", digest_of("hello"), Label(Source("web"), Trust.UNTRUSTED))])
+        for query, count in ((labelbook._NOTED, 5), (labelbook._FIND, 3)):
+            plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query}", ("0",) * count)]
+            assert [step for step in plan if step.startswith("SCAN")] == []
+
+
+@pytest.mark.parametrize("which", [1, 200, 600])
+def test_labels_that_were_proved_are_looked_at_again(home: Path, which: int) -> None:
+    """What was found sound is passed over only while it is the same, byte for byte."""
+    label = Label(Source("web"), Trust.UNTRUSTED)
+    with closing(MemGuard.open(home)) as mg:
+        mg.labels.add("s", "t", [(f"m{n}", digest_of("hello"), label) for n in range(600)])
+        with closing(sqlite3.connect(home / "state.db", isolation_level=None)) as db:
+            db.execute("CREATE TABLE other (x)")  # the version goes on, the labels are the same
+            assert mg.labels.find("m599", digest_of("hello")) == label
+            db.execute("UPDATE message_labels SET message = 'gone' WHERE seq = ?", (which,))
+        with pytest.raises(IntegrityError, match="MG432"):
+            mg.labels.find("nobody", digest_of("hello"))
+        assert mg.labels.lost() == 1
