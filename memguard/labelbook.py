@@ -107,8 +107,9 @@ class LabelBook:
     def _insert(self, places: list[tuple[str, ...]]) -> None:
         """Add what is not there yet, and have it counted."""
         added: list[tuple[Any, ...]] = []
+        # Asked before: a harvest holds the log and waits for this database.
+        counted = self._counted()
         with columns.transaction(self._conn):
-            counted = self._counted()
             last = self._settled(counted)
             for place in places:
                 noted = self._conn.execute(_NOTED, (*place[:4], last)).fetchall()
