@@ -217,27 +217,36 @@ class AllowList:
             ):
                 _unusable(f"{MAX_ENTRIES} texts are allowed already", "Remove what is no longer needed.")
             kid, (known, count) = self._keys.current, self._head()
-            with columns.transaction(self._conn):
-                self._conn.execute("DELETE FROM allowed WHERE seq > ?", (count,))
-                if verb and entry:
-                    until = "" if entry.expires is None else repr(entry.expires)
-                    named = (entry.mark, entry.key, entry.reason, entry.author)
-                    row = (count + 1, verb, *named, repr(entry.added), until, kid)
-                    self._conn.execute(
-                        "INSERT INTO allowed VALUES (?,?,?,?,?,?,?,?,?,?)", (*row, self._tag(row))
-                    )
-                else:
-                    for *fields, _, _ in self._conn.execute(_ROWS).fetchall():
-                        update = "UPDATE allowed SET kid = ?, tag = ? WHERE seq = ?"
-                        self._conn.execute(update, (kid, self._tag((*fields, kid)), fields[0]))
-                rows = self._conn.execute(_ROWS).fetchall()
-                if verb and (len(rows) != count + 1 or rows[-1][:9] != row):
-                    raise _edited(TamperedError, count + 1)  # a trigger in between
-                if not verb and known is not None:
-                    self._note("rekey", known._replace(horizon=_digest(rows)), known)
+            if verb and entry:
+                until = "" if entry.expires is None else repr(entry.expires)
+                named = (entry.mark, entry.key, entry.reason, entry.author)
+                rows = self._inserted(count, (count + 1, verb, *named, repr(entry.added), until, kid))
+            else:
+                rows = self._tagged_anew(known, count, kid)
             before = known.generation if known else 0
             head = Head(PLACE[1], generation=before + 1, cells=len(rows), chain=_digest(rows))
             self._note(verb or "rekey", head, known)
+
+    def _inserted(self, count: int, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """The rows with a new one; what stood beyond the head is gone."""
+        with columns.transaction(self._conn):
+            self._conn.execute("DELETE FROM allowed WHERE seq > ?", (count,))
+            self._conn.execute("INSERT INTO allowed VALUES (?,?,?,?,?,?,?,?,?,?)", (*row, self._tag(row)))
+            rows = self._conn.execute(_ROWS).fetchall()
+            if len(rows) != count + 1 or rows[-1][:9] != row:
+                raise _edited(TamperedError, count + 1)  # a trigger in between
+        return rows
+
+    def _tagged_anew(self, known: Head | None, count: int, kid: str) -> list[tuple[Any, ...]]:
+        """The rows under a key. The head names both ends before they change: a killed rotation is no alarm."""
+        rows = [(*row[:8], kid, self._tag((*row[:8], kid))) for row in self._counted(count)]
+        if known is not None:
+            self._note("rekey", known._replace(horizon=_digest(rows)), known)
+        with columns.transaction(self._conn):
+            self._conn.execute("DELETE FROM allowed WHERE seq > ?", (count,))
+            update = "UPDATE allowed SET kid = ?, tag = ? WHERE seq = ?"
+            self._conn.executemany(update, [(row[8], row[9], row[0]) for row in rows])
+        return rows
 
     def _note(self, operation: str, head: Head, known: Head | None) -> None:
         record = HeadRecord(PLACE[0], operation, time.time(), self._keys.current, head, None)
@@ -274,12 +283,7 @@ class AllowList:
         state = (self._conn.execute("PRAGMA data_version").fetchone()[0], head)
         if self._checked == state:
             return
-        # A number that is none has no place among them: its tag says so.
-        rows = [
-            row
-            for row in self._conn.execute(_ROWS).fetchall()
-            if not isinstance(row[0], int) or row[0] <= count
-        ]
+        rows = self._counted(count)
         if len(rows) < count:
             raise _edited(RollbackError, count - len(rows))
         for row in rows:
@@ -294,6 +298,11 @@ class AllowList:
                 until = float(expires) if expires else None
                 entries[mark] = Entry(mark, mark_kid, reason, author, float(added), until)
         self._entries, self._checked = entries, state
+
+    def _counted(self, count: int) -> list[tuple[Any, ...]]:
+        """The rows up to a number. One whose number is none has no place among them: its tag says so."""
+        rows = self._conn.execute(_ROWS).fetchall()
+        return [row for row in rows if not isinstance(row[0], int) or row[0] <= count]
 
     def _mark(self, copy: str, kid: str) -> str:
         message = frame(b"memguard/allow/1", copy.encode("utf-8", "surrogatepass"))

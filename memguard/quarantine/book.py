@@ -27,6 +27,7 @@ from memguard.errors import IntegrityError, RollbackError, TamperedError, Unknow
 from memguard.integrity.canonical import frame
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Note
+from memguard.integrity.mac import same
 from memguard.ledger import columns
 from memguard.ports import KeyRing
 
@@ -251,7 +252,7 @@ class Tables:
 
     def _holds(self, kind: str, row: Sequence[Any], kid: Any, tag: Any) -> bool:
         made = self._tag(kind, row, kid) if isinstance(kid, str) else ""
-        return bool(made) and hmac.compare_digest(made.encode(), str(tag).encode("utf-8", "surrogatepass"))
+        return bool(made) and same(made, tag)
 
     def _tag(self, kind: str, row: Sequence[Any], kid: str) -> str:
         parts = (str(part).encode("utf-8", "surrogatepass") for part in row)
@@ -408,20 +409,26 @@ class Tables:
             return False
 
     def _rebuild(self, entries: dict[int, Row], acts: Sequence[Act], operation: str) -> None:
-        """Write both tables anew under the current key. What has no content any more and is not purged, is."""
-        kid, last, made = self._keys.current, "", list[str]()
+        """Write both tables anew under the current key. What has no content any more and is not purged, is.
+
+        The head of a rotation names both ends before the tables change, so a killed one is no alarm.
+        """
+        kid = self._keys.current
         tags = {seq: self._tag("entry", row, kid) for seq, row in entries.items()}
+        there = "SELECT seq, sealed IS NOT NULL FROM quarantine WHERE typeof(seq) = 'integer'"
+        full = dict(self._conn.execute(there).fetchall())
+        purged = {act.entry for act in acts if act.verb in ("purge", "expire")}
+        emptied = [seq for seq in entries if not full.get(seq) and seq not in purged]
+        extra = [Act(0, seq, "purge", repr(time.time()), "", "content lost") for seq in emptied]
+        made = self._linked([*acts, *extra], tags, kid)
+        known = self._log.head(PLACE)
+        if operation == "rekey" and known is not None and made:
+            _, _, end = made[known[1].generation - 1]
+            self._note(operation, known[1]._replace(horizon=bytes.fromhex(end)), known[1].generation)
         with _readable(), columns.transaction(self._conn):
             self._conn.execute("DELETE FROM quarantine WHERE typeof(seq) <> 'integer'")
-            full = {
-                seq: bool(there)
-                for seq, there in self._conn.execute("SELECT seq, sealed IS NOT NULL FROM quarantine")
-            }
-            purged = {act.entry for act in acts if act.verb in ("purge", "expire")}
-            emptied = [seq for seq in entries if not full.get(seq) and seq not in purged]
-            self._conn.executemany(
-                "DELETE FROM quarantine WHERE seq = ?", [(seq,) for seq in full if seq not in entries]
-            )
+            gone = [(seq,) for seq in full if seq not in entries]
+            self._conn.executemany("DELETE FROM quarantine WHERE seq = ?", gone)
             self._conn.executemany(
                 "UPDATE quarantine SET sealed = NULL WHERE seq = ?", [(seq,) for seq in purged]
             )
@@ -430,25 +437,24 @@ class Tables:
                 [(kid, tag, seq) for seq, tag in tags.items()],
             )
             self._conn.execute("DELETE FROM quarantine_log")
-            extra = [
-                Act(len(acts) + n, seq, "purge", repr(time.time()), "", "content lost")
-                for n, seq in enumerate(emptied, 1)
-            ]
-            for number, act in enumerate([*acts, *extra], start=1):
-                bound = tags.get(act.entry, "") if act.verb == "keep" else ""
-                act = act._replace(seq=number, bound=bound, prev=last)
-                last = self._tag("act", act, kid)
-                self._conn.execute(
-                    "INSERT INTO quarantine_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (*act, kid, last)
-                )
-                made.append(last)
-            known = self._log.head(PLACE)
-            if operation == "rekey" and known is not None and made:
-                end = bytes.fromhex(made[known[1].generation - 1])
-                self._note(operation, known[1]._replace(horizon=end), known[1].generation)
+            self._conn.executemany(
+                "INSERT INTO quarantine_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [(*act, by, tag) for act, by, tag in made],
+            )
             self._checked = self._followed = _NEVER
         if made:
-            self._head(len(made), last, operation)
+            self._head(len(made), made[-1][2], operation)
+
+    def _linked(self, acts: Sequence[Act], tags: dict[int, str], kid: str) -> list[tuple[Act, str, str]]:
+        """The acts numbered and chained under a key: each with the key's id and its tag."""
+        made: list[tuple[Act, str, str]] = []
+        last = ""
+        for number, act in enumerate(acts, start=1):
+            bound = tags.get(act.entry, "") if act.verb == "keep" else ""
+            act = act._replace(seq=number, bound=bound, prev=last)
+            last = self._tag("act", act, kid)
+            made.append((act, kid, last))
+        return made
 
     def close(self) -> None:
         """Release the database. Idempotent."""

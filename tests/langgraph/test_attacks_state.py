@@ -338,3 +338,43 @@ def test_edited_history_brings_nothing_back_that_was_deleted(root: Path, script:
 def review(root: Path) -> Path:
     """The review key, which stands where the home of the fixture was made."""
     return next(path for path in root.rglob("review*/*.json"))
+
+
+def test_nobody_holds_the_database_while_asking_the_log(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A harvest holds the log and waits for state.db: whoever did it the other way round would stop both."""
+    asked: dict[str, int] = {}
+    held: list[str] = []
+
+    def watch(name: str) -> None:
+        inner = getattr(AnchorLog, name)
+
+        def asking(self: AnchorLog, *args: Any, **options: Any) -> Any:
+            with closing(
+                sqlite3.connect(root / "home" / "state.db", timeout=0, isolation_level=None)
+            ) as conn:
+                try:
+                    conn.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError:  # the caller has it
+                    held.append(name)
+            asked[name] = asked.get(name, 0) + 1
+            return inner(self, *args, **options)
+
+        monkeypatch.setattr(AnchorLog, name, asking)
+
+    for name in ("head", "refresh", "write"):
+        watch(name)
+    rotate(root)
+    with reopened(root) as mg:  # every table tagged anew
+        mg.labels.add("c", "t", [("m-2", digest_of("x"), Label(Source("web", "x"), Trust.UNTRUSTED))])
+        entry = mg.allowlist.add("Water the plants", reason="mine", author="alice")
+        mg.allowlist.remove(entry.id, reason="done", author="alice")
+        store = store_of(mg, root)
+        store.put(("u",), "tip9", {"text": f"{POISON} 9"})
+        mg.quarantine.drop("q-0003", by="alice")
+        mg.quarantine.undo("q-0003", by="alice")
+        mg.quarantine.release("q-0003", by="alice")
+        mg.labels.write_off("tried")
+        mg.quarantine.vault.tables.write_off("tried")
+        mg.allowlist.discard(reason="tried", author="alice")
+    assert held == []
+    assert all(asked[name] > 10 for name in ("head", "refresh", "write")), asked
