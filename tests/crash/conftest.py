@@ -7,8 +7,18 @@ from pathlib import Path
 
 import pytest
 
+import memguard.anchorlog
+import memguard.engine
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # crash_model and crash_machine, which the programs import in the same way
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that runs in this process sets a short harvest and a boot of its own: not for the tests after it."""
+    monkeypatch.setattr(memguard.anchorlog, "HARVEST", memguard.anchorlog.HARVEST)
+    monkeypatch.setattr(memguard.engine, "boot_id", memguard.engine.boot_id)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
