@@ -345,9 +345,6 @@ def test_a_file_that_is_no_corpus_is_refused_by_name(tmp_path: Path, content: st
 
 
 def test_the_other_benchmark_tells_bare_from_guarded() -> None:
-    pytest.importorskip(
-        "agent_memory_guard", reason="pip install agent-memory-guard==0.3.3 to run its scenarios"
-    )
     rows = {(r.configuration, r.purpose): r for r in amg.measure(("bare", "balanced"))}
     assert (rows["bare", "context"].score, rows["bare", "context"].defended) == (0.0, 0)
     assert (rows["balanced", "act"].score, rows["balanced", "act"].false_positives) == (100.0, 0)
