@@ -14,13 +14,13 @@ from typing import Any
 
 import click
 
+from memguard.bench.answers import FORMATS, SUFFIXES, json_option
 from memguard.bench.attack.command import attack
 from memguard.bench.overhead.command import overhead
 from memguard.bench.reading.command import reading
 from memguard.cli.groups import Group
 
-FORMATS = ("table", "json", "jsonl", "md")
-_SUFFIX = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table", ".db": "db"}
+_SUFFIX = {**SUFFIXES, ".db": "db"}
 
 
 @click.group(cls=Group)
@@ -85,9 +85,7 @@ def _form(document: Mapping[str, Any], form: str) -> str:
 @click.option(
     "--quick", is_flag=True, help="SqliteSaver and SqliteStore, bare and guarded, without the ladder."
 )
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the result to FILE."
-)
+@json_option
 @click.option(
     "--run", "run", type=click.Path(file_okay=False, path_type=Path), help="Folder of the run's cells."
 )

@@ -19,9 +19,11 @@ import memguard.guard as _module
 
 if TYPE_CHECKING:
     from memguard.attested import attest
+    from memguard.care import unwrap
     from memguard.context import principal, source
     from memguard.decision import Decision, Disposition, Evidence
-    from memguard.engine import MemGuard, guard, unwrap
+    from memguard.default import guard
+    from memguard.engine import MemGuard
     from memguard.errors import (
         AlreadyGuardedError,
         AnchorError,
@@ -75,9 +77,11 @@ __all__ = [
 
 _HOMES = {
     "attested": ("attest",),
+    "care": ("unwrap",),
     "context": ("principal", "source"),
     "decision": ("Decision", "Disposition", "Evidence"),
-    "engine": ("MemGuard", "guard", "unwrap"),
+    "default": ("guard",),
+    "engine": ("MemGuard",),
     "labels": ("Label", "render"),
     "record": ("Source", "Trust"),
 }

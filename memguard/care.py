@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from memguard.custody import Custody, Rows
 from memguard.effects import Operation
+from memguard.errors import UnsupportedError
 from memguard.integrity.audit import Finding
 from memguard.integrity.tag import Seal
 from memguard.integrity.verifier import Claim, Context
 
 if TYPE_CHECKING:
     from memguard.engine import MemGuard
+
+T = TypeVar("T")
 
 
 class Existing(NamedTuple):
@@ -129,3 +132,31 @@ class Handle:
     rows: CareRows
     run: Callable[[Operation[Any]], Any]
     inner: object
+
+
+def unwrap(obj: T) -> T:
+    """The object that was wrapped; an unguarded object comes back as it is."""
+    inner: T = getattr(obj, "inner", obj) if handle_of(obj) is not None else obj
+    return inner
+
+
+def handle_of(obj: object) -> Handle | None:
+    """The handle of a guarded object, None for any other."""
+    handle = obj.__dict__.get("_memguard") if hasattr(obj, "__dict__") else None
+    return handle if isinstance(handle, Handle) else None
+
+
+def handled(target: object) -> Handle:
+    """The handle of a guarded object.
+
+    Raises:
+        UnsupportedError: MG124, it is not guarded.
+    """
+    handle = handle_of(target)
+    if handle is None:
+        raise UnsupportedError(
+            f"this {type(target).__name__} is not guarded.",
+            code="MG124",
+            do="Give the object that guard(...) returned.",
+        )
+    return handle

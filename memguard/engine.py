@@ -23,11 +23,11 @@ from memguard import context, registry
 from memguard.allowlist import AllowList
 from memguard.anchorlog import AnchorLog
 from memguard.anchors import open_anchor
-from memguard.anchors.locks import home_lock
+from memguard.anchors.locks import ThreadLock, home_lock
 from memguard.attested import Used
 from memguard.background import Scrubber
 from memguard.boot import boot_id
-from memguard.care import AuditReport, Handle, Plan
+from memguard.care import AuditReport, Handle, Plan, handle_of, handled
 from memguard.caretaking import Caretaker
 from memguard.config import Config, Loaded, load, preset, seal, write_toml
 from memguard.custody import Custody, Rows, Slot, entry_of
@@ -543,7 +543,7 @@ class MemGuard:
             ConfigError: MG357, not exactly one of source, since and to. UnsupportedError: MG352, MG358.
             IntegrityError: the store is not as it was left (a checkpointer goes back to a checkpoint all the same).
         """
-        handle, wanted = _handled(target), Wanted.of(source, since, to, thread)
+        handle, wanted = handled(target), Wanted.of(source, since, to, thread)
         who = by or operator()
         plan: Plan = handle.run(revert(handle, wanted, self._ledger, apply=apply, by=who, reason=reason))
         if apply and plan.actions:
@@ -555,7 +555,7 @@ class MemGuard:
         return await asyncio.to_thread(lambda: self.revert(target, **options))
 
     def _caretaker(self, target: object) -> tuple[Handle, Caretaker]:
-        handle = _handled(target)
+        handle = handled(target)
         log = handle.custody.log
         return handle, Caretaker(handle.custody, handle.rows, self.keys, log, self._ledger)
 
@@ -570,66 +570,6 @@ class MemGuard:
     async def arepair(self, target: object, apply: bool = False) -> Plan:
         """Async :meth:`repair`."""
         return await asyncio.to_thread(self.repair, target, apply)
-
-
-class ThreadLock:
-    """The lock of a store that lives in this process only."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def acquire(self, owner: object, blocking: bool = True) -> bool:
-        """Take it."""
-        return self._lock.acquire(blocking)
-
-    def release(self) -> None:
-        """Give it back."""
-        self._lock.release()
-
-
-# -- the default MemGuard --------------------------------------------------------------------------
-
-_default: MemGuard | None = None
-_default_mutex = threading.Lock()
-
-
-def default() -> MemGuard:
-    """The MemGuard that :func:`guard` uses: discovered once (see :mod:`memguard.config`)."""
-    global _default
-    with _default_mutex:
-        if _default is None or _default._closed:
-            _default = MemGuard.open()
-        return _default
-
-
-def guard(obj: T, name: str | None = None, **overrides: Any) -> T:
-    """:meth:`MemGuard.guard` on the default MemGuard (``memguard init`` makes its home)."""
-    if handle_of(obj) is not None:
-        raise AlreadyGuardedError(f"this {type(obj).__name__} is guarded already.", do="Use it as it is.")
-    return default().guard(obj, name, **overrides)
-
-
-def unwrap(obj: T) -> T:
-    """The object that was wrapped; an unguarded object comes back as it is."""
-    inner: T = getattr(obj, "inner", obj) if handle_of(obj) is not None else obj
-    return inner
-
-
-def handle_of(obj: object) -> Handle | None:
-    """The handle of a guarded object, None for any other."""
-    handle = obj.__dict__.get("_memguard") if hasattr(obj, "__dict__") else None
-    return handle if isinstance(handle, Handle) else None
-
-
-def _handled(target: object) -> Handle:
-    handle = handle_of(target)
-    if handle is None:
-        raise UnsupportedError(
-            f"this {type(target).__name__} is not guarded.",
-            code="MG124",
-            do="Give the object that guard(...) returned.",
-        )
-    return handle
 
 
 def _same(held: tuple[object, str | None, Custody], obj: object, place: str | None) -> bool:

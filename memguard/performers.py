@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memguard import embedders, registry
 from memguard.errors import UnsupportedError
 from memguard.guard import Ask, Compare, Embed, Standing
 from memguard.histories import Histories
-from memguard.judge.openai_compatible import OpenAICompatible
 from memguard.ports import Embedder, KeyRing
 from memguard.screening import Screening
 from memguard.settings import Config
+
+if TYPE_CHECKING:
+    from memguard.judge.openai_compatible import OpenAICompatible
 
 
 class Performers:
@@ -80,7 +83,9 @@ class Performers:
                 "no judge is configured", code="MG134", do="Configure [judge], or switch off what asks it."
             )
         with self._mutex:
-            if self._judge is None:
+            if self._judge is None:  # only then is an HTTP client worth its import
+                from memguard.judge.openai_compatible import OpenAICompatible
+
                 self._judge = OpenAICompatible(settings, seconds=self._config.policy.effect_seconds)
         return self._judge.ask(effect)
 

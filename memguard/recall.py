@@ -93,15 +93,6 @@ class _Text(NamedTuple):
     shingles: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What passed: records looked at, those that came out of another one, and those that repeated one whole."""
-
-    records: int = 0
-    recalled: int = 0
-    repeated: int = 0
-
-
 _UNREAD: Final = _Text(b"", ())
 
 
@@ -139,7 +130,6 @@ class Recall:
         self._said: OrderedDict[bytes, dict[str, Provenance]] = OrderedDict()
         self._digests = Digests(path, self._key, self._settings.stored)
         self._texts: dict[tuple[str, Scope], _Text | None] = {}
-        self.counts = Counts()
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -160,8 +150,6 @@ class Recall:
             return record
         data: dict[str, Any] = {}
         found, repeated = ((), False) if signed else self._sources_of(texts, str(record.source), level)
-        counts = self.counts
-        self.counts = Counts(counts.records + 1, counts.recalled + bool(found), counts.repeated + repeated)
         if repeated:
             data["repeated"] = True
         if found:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memguard.bench.answers import answer, form_options, json_option
+
 if TYPE_CHECKING:
     from memguard.bench.attack.rows import AttackRow
 
-FORMATS = ("table", "json", "jsonl", "md")
-_SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table"}
 _CONFIGURATIONS = ("bare", "observe", "balanced", "strict")
 _SUTS = ("langgraph-sqlite-store", "langgraph-sqlite-saver")
 _CHANNELS = ("untrusted", "forged", "signed", "reworded", "cross-context")
@@ -58,9 +58,7 @@ FITTED = (
 @click.option(
     "--amg", is_flag=True, help="Also the scenarios of agent-memory-guard 0.3.3, if it is installed."
 )
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the result to FILE."
-)
+@json_option
 @click.option(
     "--run", "run", type=click.Path(file_okay=False, path_type=Path), help="Folder of the run's cells."
 )
@@ -76,18 +74,7 @@ FITTED = (
     show_default=True,
     help="Exit 1 if balanced or strict misses a target.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", help="Form of the answer on stdout."
-)
-@click.option(
-    "-o",
-    "--output",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write it to FILE, in the form of its suffix (json jsonl md txt). Repeatable.",
-)
+@form_options
 @click.pass_context
 def attack(
     context: click.Context,
@@ -114,9 +101,6 @@ def attack(
     balanced or strict serves more than 2 % of what comes from outside for action, or anything forged or another
     user's, or keeps less than 95 % of the honest memories readable or of the user's own for action.
     """
-    for file in files:
-        if file.suffix not in _SUFFIXES:
-            raise click.BadParameter(f"{file.name}: the suffix must be one of {' '.join(_SUFFIXES)}")
     if more and not corpora:
         raise click.UsageError("paths of corpora come after --corpus")
     from memguard.bench.attack import corpus as by_path
@@ -188,10 +172,7 @@ def attack(
         return 130
     found = result(rows, {**config, "corpora": [c.name for c in read]}, document, fail_on)
     folder.finish(found)
-    outputs = [*([(json_file, "json")] if json_file else []), *((f, _SUFFIXES[f.suffix]) for f in files)]
-    for path, kind in outputs:
-        path.write_text(render(found, rows, kind) + "\n", encoding="utf-8")
-    click.echo(render(found, rows, form))
+    answer(lambda kind: render(found, rows, kind), form, files, json_files=[json_file])
     if found["exit"]["reason"]:
         click.echo(found["exit"]["reason"], err=True)
     return int(found["exit"]["code"])

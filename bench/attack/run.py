@@ -34,7 +34,7 @@ from memguard.bench.attack.channels import (
 )
 from memguard.bench.attack.encoding import says
 from memguard.bench.attack.rows import AttackRow
-from memguard.bench.attack.targets import K_CROWDED, SAVER, TARGETS, K, Served, Target, opened
+from memguard.bench.attack.targets import K_CROWDED, SAVER, TARGETS, K, Served, StoreTarget, Target, opened
 from memguard.bench.attack.texts import REINFORCEMENT, RETRIEVAL, Attack, Family, Twin, families
 from memguard.bench.attack.trigger import lured
 
@@ -191,6 +191,7 @@ class _Scene:
         }
         if self.crowded:
             counts["untriggered"] = self._holds(self.target.context(space, attack.ask, k), written, attack)
+            assert isinstance(self.target, StoreTarget)  # a conversation searches nothing
             self.target.remove(space, keys[0])
         self._count(self._kind(space) if not self.crowded else claim.kind, **counts)
 

@@ -62,9 +62,6 @@ class Target(Protocol):
     def prompt(self, served: Sequence[Served]) -> str:
         """How the program puts it into a prompt: rendered where there is a guard, joined where there is none."""
 
-    def remove(self, space: str, key: str) -> None:
-        """Delete one memory again (stores only)."""
-
     def revert(self, *, apply: bool) -> int:
         """Take what the signing source wrote back out; how many records the plan names."""
 
@@ -235,10 +232,6 @@ class SaverTarget:
         if self.mg is None:
             return "\n".join(s.text for s in served)
         return render([s.item for s in served], label=self.mg.label)
-
-    def remove(self, space: str, key: str) -> None:
-        """Not done: a conversation loses no single message here."""
-        raise NotImplementedError
 
     def revert(self, *, apply: bool) -> int:
         """Threads cut in front of the first checkpoint with something of that source."""

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memguard.bench.answers import answer, form_options, json_option
+
 if TYPE_CHECKING:
     from memguard.bench.overhead.rows import Row
-
-FORMATS = ("table", "json", "jsonl", "md")
-_SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table"}
 
 
 @click.command("overhead")
@@ -25,9 +24,7 @@ _SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table"}
     "--sut", "suts", multiple=True, metavar="NAME", help="A guarded system. Repeatable; several may follow."
 )
 @click.argument("more", nargs=-1, metavar="[NAME]...")
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the result to FILE."
-)
+@json_option
 @click.option(
     "--run",
     "run",
@@ -41,18 +38,7 @@ _SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table"}
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder to work in, on the volume that is to be measured. Default: the system's temporary folder.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", help="Form of the answer on stdout."
-)
-@click.option(
-    "-o",
-    "--output",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write it to FILE, in the form of its suffix (json jsonl md txt). Repeatable.",
-)
+@form_options
 @click.pass_context
 def overhead(
     context: click.Context,
@@ -73,9 +59,6 @@ def overhead(
     the ratios and fail nothing: a timing belongs to the machine that made it. An interrupted run is measured
     from the start, because halves of two moments are not one run.
     """
-    for file in files:
-        if file.suffix not in _SUFFIXES:
-            raise click.BadParameter(f"{file.name}: the suffix must be one of {' '.join(_SUFFIXES)}")
     from memguard.bench.overhead.rows import Row
     from memguard.bench.overhead.run import SUTS, Plan, measure
 
@@ -103,13 +86,11 @@ def overhead(
             return 130
         document = result(rows, config)
     rows = [Row.from_dict(row) for row in document["rows"]]
-    outputs = [*([(json_file, "json")] if json_file else []), *((f, _SUFFIXES[f.suffix]) for f in files)]
+    kept = None
     if run is not None:
         run.mkdir(parents=True, exist_ok=True)
-        outputs.append((run / "result.json", "json"))
-    for path, kind in outputs:
-        path.write_text(render(document, rows, kind) + "\n", encoding="utf-8")
-    click.echo(render(document, rows, form))
+        kept = run / "result.json"
+    answer(lambda kind: render(document, rows, kind), form, files, json_files=[json_file, kept])
     return 0
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memguard.bench.answers import answer, form_options, json_option
+
 if TYPE_CHECKING:
     from memguard.bench.reading.rows import ReadingRow
 
-FORMATS = ("table", "json", "jsonl", "md")
-_SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "md", ".txt": "table"}
 _FULL = ("none", "a/a", "sanitize", "provenance", "anomaly", "rerank", "stacked")
 _OFFLINE = ("anomaly-offline", "rerank-offline", "stacked-offline")
 _PRESETS = ("observe", "balanced", "strict")
@@ -52,21 +52,8 @@ _PRESETS = ("observe", "balanced", "strict")
 @click.option(
     "-k", "k", type=click.IntRange(1, 100), default=10, show_default=True, help="Memories asked for."
 )
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the result to FILE."
-)
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="table", help="Form of the answer on stdout."
-)
-@click.option(
-    "-o",
-    "--output",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write it to FILE, in the form of its suffix (json jsonl md txt). Repeatable.",
-)
+@json_option
+@form_options
 @click.pass_context
 def reading(
     context: click.Context,
@@ -87,9 +74,6 @@ def reading(
     Exit 1 if one of memguard's presets withholds more than 0.5 % of what is read, or any evidence of a question, or
     finds all evidence for fewer questions than the bare store.
     """
-    for file in files:
-        if file.suffix not in _SUFFIXES:
-            raise click.BadParameter(f"{file.name}: the suffix must be one of {' '.join(_SUFFIXES)}")
     kind, _, path = data.partition(":")
     if kind != "locomo" or not path:
         raise click.BadParameter("write it as locomo:PATH", param_hint="--data")
@@ -129,10 +113,7 @@ def reading(
         "k": k,
     }
     document = result(rows, config)
-    outputs = [*([(json_file, "json")] if json_file else []), *((f, _SUFFIXES[f.suffix]) for f in files)]
-    for file, suffix in outputs:
-        file.write_text(render(document, rows, suffix) + "\n", encoding="utf-8")
-    click.echo(render(document, rows, form))
+    answer(lambda kind: render(document, rows, kind), form, files, json_files=[json_file])
     if document["exit"]["reason"]:
         click.echo(document["exit"]["reason"], err=True)
     return int(document["exit"]["code"])

@@ -18,10 +18,11 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
+from memguard.anchors.locks import ThreadLock
 from memguard.context import current_source
 from memguard.decision import Decision, Disposition
 from memguard.effects import Acquire, Operation, Twin
-from memguard.engine import MemGuard, ThreadLock
+from memguard.engine import MemGuard
 from memguard.errors import RejectedError
 from memguard.events import WriteDecided
 from memguard.integrations.langgraph.scoping import Binding, subject

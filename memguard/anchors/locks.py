@@ -161,3 +161,18 @@ def _child() -> None:
 
 
 os.register_at_fork(after_in_child=_child)
+
+
+class ThreadLock:
+    """The lock of a store that lives in this process only."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def acquire(self, owner: object, blocking: bool = True) -> bool:
+        """Take it."""
+        return self._lock.acquire(blocking)
+
+    def release(self) -> None:
+        """Give it back."""
+        self._lock.release()

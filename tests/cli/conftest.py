@@ -175,11 +175,11 @@ def project(place: Path, run: Run) -> Iterator[Project]:
     made.run_program()
     yield made
     # The program's module, its default MemGuard and the path to it belong to this test alone.
-    import memguard.engine
+    import memguard.default
 
     sys.modules.pop("app", None)
-    if memguard.engine._default is not None:
-        memguard.engine._default.close()
-        memguard.engine._default = None
+    if memguard.default._default is not None:
+        memguard.default._default.close()
+        memguard.default._default = None
     if str(place) in sys.path:
         sys.path.remove(str(place))

@@ -146,7 +146,6 @@ def test_who_repeats_himself_does_not_have_it_from_himself() -> None:
     attached = recall.attached(written)
     assert replace(attached, data=written.data) == written
     assert dict(attached.data) == {"repeated": True}
-    assert recall.counts.repeated == 1
 
 
 def test_owners_do_not_hear_of_each_other() -> None:
@@ -195,16 +194,16 @@ def test_a_signature_of_a_source_that_need_not_sign_hides_nothing() -> None:
     assert judged(recall, record(POISON, Source("assistant", signature=bytes(73)))).trust is Trust.UNTRUSTED
 
 
-def test_counts() -> None:
+def test_what_came_out_of_another_record_and_what_is_one_once_more_is_said() -> None:
     recall = made()
     recall.note(record(POISON, WEB, "page"), Trust.UNTRUSTED)
-    for text in (
-        POISON,
-        f"Quoted, with a few more words around it: {POISON}",
-        "Something else that is long enough.",
-    ):
-        recall.attached(record(text, BOT))
-    assert (recall.counts.records, recall.counts.recalled, recall.counts.repeated) == (3, 2, 1)
+    said = {
+        POISON: {"recalled", "repeated"},
+        f"Quoted, with a few more words around it: {POISON}": {"recalled"},
+        "Something else that is long enough.": set(),
+    }
+    for text, expected in said.items():
+        assert set(recall.attached(record(text, BOT)).data) == expected
 
 
 # -- other processes -----------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from memguard.anchorlog import AnchorLog
+from memguard.anchors.locks import ThreadLock
 from memguard.custody import Change, Custody, Pair
 from memguard.effects import Operation, drive
-from memguard.engine import ThreadLock
 from memguard.events import Bus
 from memguard.integrity.index import MAIN, MEMBER, pack_key
 from memguard.integrity.tag import NOTHING, Seal

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memguard.guards.rules import authority, claims, conduct, disclosure, latin, money, opinion, scripts
+from memguard.guards.rules import (
+    authority,
+    claims,
+    concealment,
+    conduct,
+    disclosure,
+    latin,
+    money,
+    opinion,
+    scripts,
+)
 from memguard.guards.rules.context import MENTION, QUOTATION
 from memguard.guards.rules.rule import Rule
 
@@ -17,7 +27,11 @@ __all__ = ["ALL", "MENTION", "QUOTATION", "RULES", "TRANSLATIONS", "Rule"]
 
 RULES: tuple[Rule, ...] = tuple(
     sorted(
-        authority.RULES + claims.RULES + disclosure.RULES + conduct.RULES + money.RULES + opinion.RULES,
+        (
+            rule
+            for theme in (authority, claims, disclosure, concealment, conduct, money, opinion)
+            for rule in theme.RULES
+        ),
         key=lambda rule: rule.code,
     )
 )
