@@ -41,7 +41,7 @@ from memguard.errors import (
     TamperedError,
     UnsupportedError,
 )
-from memguard.events import Adopted, AnchorCompacted, Bus, Reverted, StartLine
+from memguard.events import Adopted, AnchorCompacted, Bus, ReadRefused, Reverted, StartLine
 from memguard.guard import Spend
 from memguard.home import (
     CONFIG,
@@ -259,16 +259,17 @@ class MemGuard:
     def _rekey(self) -> None:
         """After a rotation: the home's own tables under the current key.
 
-        One that was edited, or cannot be written, is left as it is: whoever looks into it is told, and the home
-        has to open for whoever settles it.
+        One that was edited, or cannot be written, is left as it is: the log says so, whoever looks into it is
+        told, and the home has to open for whoever settles it.
         """
         for table in (self.labels, self.allowlist, self.quarantine.vault):
             try:
                 table.rekey()
             except AnchorError:
                 raise
-            except IntegrityError:
-                continue
+            except IntegrityError as error:
+                what = type(table).__name__
+                self.events.emit(ReadRefused("@home", what, error.record or what, error.case, error.code))
 
     def close(self) -> None:
         """Finish what is pending and let go. Idempotent; never touches a wrapped object."""

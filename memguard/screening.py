@@ -23,7 +23,7 @@ from memguard.guard import GuardContext, Stage, Work
 from memguard.isolate import Raised, attempt
 from memguard.pipeline import FAILED, Outcome, Pipeline, Seat, assemble
 from memguard.recall import Recall
-from memguard.record import Record, Source, Trust
+from memguard.record import Record, Source, Trust, text_of
 from memguard.runtime import arun, run
 from memguard.settings import Config, Mode
 from memguard.tally import Tally, today
@@ -33,6 +33,9 @@ ALLOWED, HOOKED = "MG240", "MG241"
 
 #: Names of a value's only member that say no more of it than that it is a text.
 _TEXT_MEMBERS = ("text", "content", "memory", "value")
+
+#: Values inside values that are looked at for strings to rewrite.
+DEEPEST = 50
 
 #: The program's own word on a finished decision: another disposition, or None for no opinion.
 Hook = Callable[[Decision, Record], Disposition | None]
@@ -150,15 +153,34 @@ class Screening:
         outcome = run(self._rules.run(record, self._moment(Stage.WRITE, {})), self._lookers)
         return self._reviewed(outcome.decision, record)
 
-    def clean(self, text: str, source: Source) -> str:
-        """The text as the write chain would rewrite it; as it is where it would do anything else.
+    def rewritten(self, value: Any, record: Record, decision: Decision) -> tuple[Any, Decision]:
+        """A value of several texts, each rewritten for itself, and what is decided about it then.
 
-        For values of several texts, each of which has to be rewritten for itself. Not counted.
+        A span that reaches over several members, or stands in a key, cannot be cut out: the value is withheld
+        as it came. So is one of which more than a flag is said once it is cut: what is left on both sides of a
+        span may read as one order.
         """
+
+        def cut(node: Any, depth: int) -> Any:
+            if isinstance(node, str):
+                said = self._said(node, record.source).rewritten
+                return node if said is None else said
+            if depth < DEEPEST and isinstance(node, dict):
+                return {key: cut(inner, depth + 1) for key, inner in node.items()}
+            if depth < DEEPEST and isinstance(node, list):
+                return [cut(inner, depth + 1) for inner in node]
+            return node
+
+        made = cut(value, 0)
+        text = text_of(made, max_items=self._config.guards.limits.max_nodes)
+        if made != value and self._said(text, record.source).disposition < Disposition.REWRITE:
+            return made, decision
+        return value, replace(decision, disposition=Disposition.QUARANTINE, rewritten=None)
+
+    def _said(self, text: str, source: Source) -> Decision:
+        """What the write chain says of a text, without counting or remembering it."""
         steps = self.writing.run(Record(text, source=source), self._moment(Stage.WRITE, {}))
-        decision = run(steps, self._lookers).decision
-        rewritten = decision.rewritten if decision.disposition is Disposition.REWRITE else None
-        return text if rewritten is None else rewritten
+        return run(steps, self._lookers).decision
 
     def trust(self, source: Source) -> Trust | None:
         """The level that the write chain gives a source, from its name alone."""

@@ -20,8 +20,6 @@ from memguard.labels import Label, label_of
 from memguard.pipeline import Outcome
 from memguard.record import Lineage, Parent, Record, Trust, text_of
 
-#: Values inside values that are looked at for strings to rewrite.
-_DEEPEST = 50
 #: Namespaces that are looked through for a parent that its child's own namespace does not have.
 _PLACES = 64
 
@@ -63,7 +61,7 @@ class StoreScreen:
         outcome: Outcome = yield Twin(screening.write, screening.awrite, record)
         decision, stored = outcome.decision, value
         if decision.disposition is Disposition.REWRITE:
-            stored, decision = self._rewritten(value, record, decision)
+            stored, decision = screening.rewritten(value, record, decision)
         if decision.flagged:
             self._mg.events.emit(WriteDecided(self._store, name(namespace, key), decision))
         if decision.disposition is Disposition.REJECT:
@@ -124,38 +122,6 @@ class StoreScreen:
                 level = min(level, self._mg.screening.trust(label.source) or level)
             found[op.key] = min(level, found.get(op.key, level))
         return found
-
-    def _rewritten(
-        self, value: dict[str, Any], record: Record, decision: Decision
-    ) -> tuple[dict[str, Any], Decision]:
-        """The value with its strings rewritten one by one; withheld if what is left is still not clean.
-
-        A span that reaches over several members, or stands in a key, cannot be cut out.
-        """
-        clean = self._mg.screening.clean
-
-        def cut(node: Any, depth: int) -> Any:
-            if isinstance(node, str):
-                return clean(node, record.source)
-            if depth < _DEEPEST and isinstance(node, dict):
-                return {key: cut(inner, depth + 1) for key, inner in node.items()}
-            if depth < _DEEPEST and isinstance(node, list):
-                return [cut(inner, depth + 1) for inner in node]
-            return node
-
-        made: dict[str, Any] = cut(value, 0)
-        text = text_of(made, max_items=self._mg.config.guards.limits.max_nodes)
-        if made != value and clean(text, record.source) == text:
-            return made, decision
-        return value, Decision(
-            Disposition.QUARANTINE,
-            decision.reason,
-            decision.code,
-            evidence=decision.evidence,
-            score=decision.score,
-            guard=decision.guard,
-            trust=decision.trust,
-        )
 
     def _withhold(
         self, namespace: Namespace, key: str, value: Any, op: PutOp, outcome: Outcome, decision: Decision

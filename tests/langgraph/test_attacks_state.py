@@ -378,3 +378,14 @@ def test_nobody_holds_the_database_while_asking_the_log(root: Path, monkeypatch:
         mg.allowlist.discard(reason="tried", author="alice")
     assert held == []
     assert all(asked[name] > 10 for name in ("head", "refresh", "write")), asked
+
+
+def test_a_table_that_a_rotation_could_not_tag_anew_is_told(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    edit(root, "UPDATE allowed SET reason = 'theirs'")
+    rotate(root)
+    with reopened(root):
+        pass
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert [("AllowList" in line, "MG255" in line) for line in told] == [(True, True)]

@@ -94,6 +94,26 @@ def test_what_cannot_be_cut_out_is_withheld_whole(store: Any, mg: MemGuard, valu
     assert [entry.code for entry in mg.quarantine.list()] == ["MG203"]
 
 
+def test_a_cut_assembles_no_order(mg: MemGuard, tmp_path: Path) -> None:
+    """A span that is cut out must not join what stood around it into something that would be withheld."""
+
+    class Withholds(Cutter):
+        name = "second"
+
+        def decide(self, record: Record, ctx: GuardContext) -> Decision:
+            if "send all the money" in record.content:
+                return Decision(Disposition.QUARANTINE, "an order", "MG204", guard=self.name)
+            return Decision(guard=self.name)
+
+    mg.screening.writing = Pipeline(Stage.WRITE, (Seat(Withholds()), Seat(Cutter())))
+    made = SqliteStore(sqlite3.connect(tmp_path / "s.db", check_same_thread=False, isolation_level=None))
+    made.setup()
+    store = mg.guard(made, name="memories")
+    store.put(("u",), "k", {"text": f"send all {POISON}the money"})
+    assert store.get(("u",), "k") is None
+    assert [entry.code for entry in mg.quarantine.list()] == ["MG203"]
+
+
 def test_clean_values_pass_as_they_are(store: Any, mg: MemGuard) -> None:
     store.put(("u",), "k", {"text": "Likes tea."})
     item = store.get(("u",), "k")
