@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from memguard.bench.suts.postgres_server import PostgresServer
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -31,3 +36,35 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel") / "unpacked"
     module.unpack(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A real PostgreSQL with pgvector, one per test process, started by the first test that asks for it.
+
+    Tests that stop or kill a server make one of their own: ``with PostgresServer(durable=True) as server``.
+    """
+    from memguard.bench.suts.postgres_server import PostgresServer
+
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def new_database(postgres_server: PostgresServer) -> Iterator[Callable[[], str]]:
+    """Makes empty databases; answers with their URIs. They are dropped, and their sessions ended, after the test."""
+    made: list[str] = []
+
+    def make() -> str:
+        made.append(postgres_server.database())
+        return made[-1]
+
+    yield make
+    for uri in made:
+        postgres_server.drop(uri.rpartition("/")[2])
+
+
+@pytest.fixture
+def postgres_uri(new_database: Callable[[], str]) -> str:
+    """The URI of an empty database of this test's own."""
+    return new_database()
