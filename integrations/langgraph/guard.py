@@ -7,6 +7,7 @@ from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
+from memguard.binding import binding, taken
 from memguard.care import Handle
 from memguard.engine import MemGuard
 from memguard.errors import UnsupportedError
@@ -19,7 +20,6 @@ from memguard.integrations.langgraph.saver import GuardedSaver, guarded_type
 from memguard.integrations.langgraph.saver_revert import SaverReverting
 from memguard.integrations.langgraph.saver_scoping import ScopedSaver
 from memguard.integrations.langgraph.scan import AsyncSqliteScan, GeneralScan, SqliteScan
-from memguard.integrations.langgraph.scoping import binding, taken
 
 _SQLITE = {"SqliteSaver": SqliteScan, "AsyncSqliteSaver": AsyncSqliteScan}
 

@@ -8,11 +8,12 @@ from typing import Any
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 
+from memguard.binding import binding, taken
 from memguard.care import Handle
 from memguard.engine import MemGuard
 from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph.place import place_of
-from memguard.integrations.langgraph.scoping import ScopedStore, binding, taken
+from memguard.integrations.langgraph.scoping import ScopedStore
 from memguard.integrations.langgraph.store import GuardedStore, guarded_type
 from memguard.integrations.langgraph.store_care import GeneralStoreCare, SqliteStoreCare
 from memguard.integrations.langgraph.store_objects import GeneralTable, MemoryTable

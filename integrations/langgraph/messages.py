@@ -19,13 +19,13 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from memguard.anchors.locks import ThreadLock
+from memguard.binding import Binding, subject
 from memguard.context import current_source
 from memguard.decision import Decision, Disposition
 from memguard.effects import Acquire, Operation, Twin
 from memguard.engine import MemGuard
 from memguard.errors import RejectedError
 from memguard.events import WriteDecided
-from memguard.integrations.langgraph.scoping import Binding, subject
 from memguard.integrity.canonical import frame
 from memguard.labelbook import digest_of
 from memguard.labels import Label

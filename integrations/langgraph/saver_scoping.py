@@ -8,10 +8,10 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple, get_checkpoint_metadata
 
+from memguard.binding import Binding
 from memguard.effects import Operation
 from memguard.errors import ScopeError
 from memguard.integrations.langgraph.pages import Pages
-from memguard.integrations.langgraph.scoping import Binding
 from memguard.record import Scope
 from memguard.scopes import foreign
 

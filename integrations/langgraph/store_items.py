@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from langgraph.store.base import Item, ListNamespacesOp, MatchCondition, SearchItem
 
+from memguard.binding import FILTER_KEY, OPERATORS
 from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph.rows import spelled
 from memguard.integrations.langgraph.store_forms import FIELD
 from memguard.integrations.langgraph.store_rows import Namespace
 from memguard.integrations.langgraph.store_table import Hit
 from memguard.labels import Label
-
-#: Filter keys that become part of a statement: a path of plain names.
-FILTER_KEY = re.compile(r"[A-Za-z0-9_.\-]+\Z")
-OPERATORS = frozenset(("$eq", "$ne", "$gt", "$gte", "$lt", "$lte"))
 
 
 class LabelledItem(Item):

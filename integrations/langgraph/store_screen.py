@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from langgraph.store.base import GetOp, ListNamespacesOp, PutOp
 
+from memguard.binding import Binding, subject
 from memguard.context import current_source
 from memguard.decision import Decision, Disposition
 from memguard.effects import Block, Operation, Twin
 from memguard.engine import MemGuard
 from memguard.errors import QuarantinedError, RejectedError
 from memguard.events import WriteDecided
-from memguard.integrations.langgraph.scoping import Binding, subject
 from memguard.integrations.langgraph.store_rows import Namespace, context_of, name
 from memguard.labels import Label, label_of
 from memguard.pipeline import Outcome
