@@ -36,7 +36,7 @@ _SETTINGS = {
 }
 _FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 #: The shell waits on its standard input; when the pipe closes, for whatever reason, the server is told to stop.
-_LEASH = '"$@" & pid=$!; (read -r _ <&3; kill -INT $pid 2>/dev/null) & wait $pid'
+_LEASH = 'exec 3<&0; "$@" </dev/null 3<&- & pid=$!; (read -r _ <&3; kill -INT $pid 2>/dev/null) & wait $pid'
 
 
 def binaries() -> Path:
@@ -115,12 +115,19 @@ class PostgresServer:
         read, write = os.pipe()
         with (self._run / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", f"exec 3<&{read}; {_LEASH}", "sh"]
-                + [str(self._bin / "postgres"), "-D", str(self.folder), *options],
-                stdin=subprocess.DEVNULL,
+                [
+                    "/bin/sh",
+                    "-c",
+                    _LEASH,
+                    "sh",
+                    str(self._bin / "postgres"),
+                    "-D",
+                    str(self.folder),
+                    *options,
+                ],
+                stdin=read,
                 stdout=log,
                 stderr=log,
-                pass_fds=(read,),
                 cwd=self._run,
                 # Ctrl-C in a terminal ends the tests; the server is stopped by them, not by the terminal.
                 start_new_session=True,
