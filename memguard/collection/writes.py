@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memguard.collection.rows import (
@@ -33,12 +33,14 @@ class Part:
 
     puts: list[Put] = field(default_factory=list)
     deletes: Sequence[str] = ()
-    #: Everything that is not among the puts goes.
-    clear: bool = False
+    #: Everything goes that is neither among the puts nor named here; None: nothing but the deletes.
+    keep: Collection[str] | None = None
     #: Keys of records that are there and go, once known.
     gone: list[str] = field(default_factory=list)
     #: The record that must be there, in this state, for the operation to go through; by key.
     expect: Mapping[str, bytes | None] = field(default_factory=dict)
+    #: The operation that the context must be at for this one to go through; None for any.
+    at: int | None = None
 
 
 class Moved(Exception):
@@ -77,18 +79,25 @@ class Writes:
         return written
 
     def replace(self, context: str, puts: Sequence[Put]) -> Operation[Written]:
-        """The context holds exactly these from now on, in one operation.
+        """The context holds exactly these from now on: in one operation where the table is atomic, else the new ones
+        first and then the end of the others, which a crash leaves to be finished.
 
         Raises:
             as :meth:`write`.
         """
         written = yield from self._screened(puts)
-        yield from self._operate({context: Part(_last(written.stored), clear=True)})
+        new = _last(written.stored)
+        if self.table.atomic:
+            yield from self._operate({context: Part(new, keep=())})
+            return written
+        for put in new:
+            yield from self._operate({context: Part([put])})
+        yield from self._operate({context: Part(keep=[put.name for put in new])})
         return written
 
     def delete(self, context: str, keys: Sequence[str] | None = None) -> Operation[list[str]]:
         """Delete records (default: all of the context); the keys of those that were there."""
-        part = Part(deletes=list(keys or ()), clear=keys is None)
+        part = Part(deletes=list(keys or ()), keep=None if keys is not None else ())
         yield from self._operate({context: part})
         return part.gone
 
@@ -137,6 +146,8 @@ class Writes:
     def _sealed(self, context: Context, part: Part) -> Change:
         """Seal the puts for the context as it stands, and say what changes."""
         index, generation = context.index, context.head.generation + 1
+        if part.at is not None and context.head.generation != part.at:
+            raise Moved
         for key, cell in part.expect.items():
             if index.member(pack_key(key), MAIN) != cell:
                 raise Moved
@@ -163,7 +174,10 @@ class Writes:
             put.seal = seal.encode()
             adds.append((group, context.cell(MAIN, seal)))  # the real cell is known after the commit
         new = {group for group, _ in adds}
-        groups = list(index.groups) if part.clear else [pack_key(key) for key in part.deletes]
+        groups = [pack_key(key) for key in part.deletes]
+        if part.keep is not None:
+            kept = {pack_key(key) for key in part.keep}
+            groups = [group for group in index.groups if group not in kept]
         part.gone = []
         for group in dict.fromkeys(groups):
             held = index.groups.get(group)

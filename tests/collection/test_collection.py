@@ -102,6 +102,25 @@ def test_replace_is_one_operation(mg: MemGuard) -> None:
     assert kept.collection.custody.peek("s").head.generation == before + 1
 
 
+def test_replace_without_transactions_ends_the_same(mg: MemGuard) -> None:
+    kept = opened(mg, Records())
+    kept.table.atomic = False
+    for key in "abc":
+        kept.put("s", key, key)
+    commits: list[tuple[int, int]] = []
+    commit = kept.table.commit
+
+    def counted(puts: Any, deletes: Any) -> Any:
+        commits.append((len(puts), sum(map(len, deletes.values()))))
+        yield from commit(puts, deletes)
+
+    kept.table.commit = counted  # type: ignore[method-assign]
+    drive(kept.collection.replace("s", [kept.table.put("s", key, "new") for key in "bcd"]))
+    assert commits == [(1, 0), (1, 0), (1, 0), (0, 1)]
+    assert {key: kept.get("s", key) for key in "abcd"} == {"a": None, "b": "new", "c": "new", "d": "new"}
+    assert mg.audit(kept).clean
+
+
 def _edits(records: Records, earlier: Records) -> dict[str, Any]:
     def edit(act: Any) -> Any:
         return lambda: act(records["s"])
