@@ -163,7 +163,8 @@ class AnchorLog:
         """Append intents, heads or notes as one write, with at most one sync.
 
         Args:
-            expect: compare-and-set: each place's generation must still be this.
+            expect: compare-and-set: each place's generation must still be this; and no head may carry a lower
+                fence than the one before it.
 
         Raises:
             AnchorError: the anchor failed (then its state is unknown), or another writer was
@@ -178,6 +179,10 @@ class AnchorLog:
                     known = view.heads.get(place)
                     if (known[1].generation if known else 0) != generation:
                         raise _raced(place)
+                for item in items:
+                    # A lock of several hosts can be lost while it is held: what was settled meanwhile stands.
+                    if item.__class__ is HeadRecord and self._fenced(item):
+                        raise _raced((item.store, item.head.context))
                 before = view.end
                 try:
                     cursor = self.anchor.append(self._records(items), sync=False)
@@ -198,6 +203,11 @@ class AnchorLog:
                     self._compact(cursor.offset)
         finally:
             self.anchor.release()
+
+    def _fenced(self, record: HeadRecord) -> bool:
+        """Whether the context's fence was raised since the operation began."""
+        known = self._view.heads.get((record.store, record.head.context))
+        return known is not None and known[1].fence > record.head.fence
 
     def _records(self, items: Sequence[Item]) -> list[bytes]:
         view = self._view

@@ -142,8 +142,11 @@ async def adrive(operation: Operation[T]) -> T:
 
 
 async def _atake(effect: Acquire) -> None:
-    pause = 0.0
+    pause, since = 0.0, time.monotonic()
+    tired = getattr(effect.lock, "tired", None)  # of a lock that is waited for no longer than its owner says
     while not effect.lock.acquire(effect.owner, False):
+        if tired is not None and (error := tired(since)) is not None:
+            raise error
         await asyncio.sleep(pause)
         pause = min(pause + 0.0002, 0.005)
 

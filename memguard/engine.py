@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
@@ -60,7 +60,7 @@ from memguard.labelbook import LabelBook, digest_of
 from memguard.labels import Label, label_of
 from memguard.ledger.sqlite import SqliteLedger
 from memguard.performers import Performers
-from memguard.ports import Anchor, KeyRing
+from memguard.ports import Anchor, KeyRing, SharedAnchor
 from memguard.quarantine.desk import Quarantine, operator
 from memguard.quarantine.review import prepared
 from memguard.quarantine.vault import Vault
@@ -386,12 +386,16 @@ class MemGuard:
             log: AnchorLog = self._log
             lock: Lock
             slot: Slot
+            boot: bytes | Callable[[], bytes] = boot_id()
             if place is None:
                 anchor, lock, slot = _heads_of_objects.setdefault(
                     obj, (MemoryAnchor(), ThreadLock(), MemorySlot())
                 )
                 AnchorLog.begin(anchor, self.keys)
                 log = AnchorLog(anchor, self.keys, compact_bytes=_MEMORY_LOG)
+            elif isinstance(self.anchor, SharedAnchor):  # writers of several hosts, and what one of them left
+                lock = slot = self.anchor.lease(store)
+                boot = self.anchor.life
             else:
                 lock = home_lock(self.home, f"{store}.lock")
                 slot = FileSlot(str(self.home / LOCKS / f"{store}.note"))
@@ -403,7 +407,7 @@ class MemGuard:
                 rows=rows,
                 settings=settings,
                 bus=self.events,
-                boot=boot_id(),
+                boot=boot,
                 slot=slot,
             )
             self._guarded[store] = (obj, place, custody)

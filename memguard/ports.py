@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,20 @@ class Anchor(Protocol):
 
     def close(self) -> None:
         """Release handles. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class SharedAnchor(Anchor, Protocol):
+    """An anchor that also keeps the writers of several hosts apart."""
+
+    def lease(self, store: str) -> Any:
+        """The lock of a store among all its writers (:class:`memguard.effects.Lock`), and the place of its note
+        (:class:`memguard.custody.Slot`). A writer that lost it cannot append any more."""
+        ...
+
+    def life(self) -> bytes:
+        """Sixteen bytes, others after every restart or failover of what holds the notes."""
         ...
 
 

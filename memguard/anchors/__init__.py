@@ -1,4 +1,4 @@
-"""Anchors by URI: ``file:DIR``, ``sqlite:PATH``, ``memory:NAME``, and what plug-ins register.
+"""Anchors by URI: ``file:DIR``, ``sqlite:PATH``, ``postgresql://…``, ``memory:NAME``, and what plug-ins register.
 
 An anchor keeps the newest heads of guarded stores in a place that the stores' adversary
 does not hold. The port is :class:`memguard.ports.Anchor`.
@@ -19,6 +19,8 @@ __all__ = ["SCHEMES", "open_anchor", "register"]
 SCHEMES: dict[str, str] = {
     "file": "memguard.anchors.file:FileAnchor",
     "memory": "memguard.testing.anchors:MemoryAnchor",
+    "postgres": "memguard.anchors.postgres:PostgresAnchor",
+    "postgresql": "memguard.anchors.postgres:PostgresAnchor",
     "sqlite": "memguard.anchors.sqlite:SqliteAnchor",
 }
 

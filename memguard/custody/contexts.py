@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
@@ -57,6 +57,10 @@ class Rows(Protocol):
         """Delete these groups' rows, or all rows of the context, through the wrapped object."""
         ...
 
+    # quiet(context) -> Operation[None], where the store is a server: wait until no transaction that a writer left
+    # behind can still be committed. Called before a scan that recovers: a server goes on with what a killed
+    # client had sent, and a row that appears after its operation was given up would be one that nobody announced.
+
 
 class Contexts:
     """Integrity of one store under one name.
@@ -66,7 +70,8 @@ class Contexts:
         log: the anchor's log, or None where there is no head (levels ``tag`` and ``chain``).
         lock: exclusive among all writers of this store on this machine.
         rows: the adapter.
-        boot: 16 bytes naming this boot of the machine.
+        boot: 16 bytes naming this boot of the machine; or what says such bytes anew, where they can change while
+            this process runs (the life of a server that holds the note).
     """
 
     def __init__(
@@ -79,11 +84,12 @@ class Contexts:
         rows: Rows,
         settings: Integrity,
         bus: Bus,
-        boot: bytes,
+        boot: bytes | Callable[[], bytes],
         slot: Slot,
     ) -> None:
         self.store, self.rows, self.settings = store, rows, settings
-        self.lock, self.boot = lock, boot
+        self._life = None if isinstance(boot, bytes) else boot
+        self.lock, self.boot = lock, boot if isinstance(boot, bytes) else boot()
         self.log = log
         self._keys, self._bus = keys, bus
         self._contexts: dict[str, Context] = {}
@@ -178,7 +184,16 @@ class Contexts:
             self._collect()
             if self.log.busy:
                 return None
+            if self._life is not None:
+                self._renew(self._life())
         return self.peek(name)
+
+    def _renew(self, life: bytes) -> None:
+        """After the server that holds the note began a new life, every context is looked at again."""
+        if life != self.boot:
+            self.boot = life
+            for context in self._contexts.values():
+                context.ready = False
 
     def _enter(self, name: str, *, failed: bool = False) -> Operation[Context]:
         """The context, compared with its head. The store's lock is held.
@@ -189,6 +204,8 @@ class Contexts:
         if self.anchored:
             self.log.refresh()
             self._collect()
+            if self._life is not None:
+                self._renew(self._life())
             if self.log.extent[1] and not failed:
                 yield from self._finish_deletes(name)
         context = self._contexts.get(name)
@@ -245,11 +262,15 @@ class Contexts:
     def _examine(self, context: Context, intent: Intent | None, fresh: bool, failed: bool) -> Operation[None]:
         """Scan the store and make the context ready, recover it, or refuse it."""
         try:
+            new_boot = not fresh and context.head.boot != self.boot
+            if self.anchored and (intent is not None or new_boot):
+                quiet = getattr(self.rows, "quiet", None)
+                if quiet is not None:
+                    yield from quiet(context)
             seen = context.observe((yield from self.rows.scan(context)), self.settings.max_rows)
             if not self.anchored:
                 self._take_as_seen(context, seen)
                 return
-            new_boot = not fresh and context.head.boot != self.boot
             window = self.settings.lag_ops if self.settings.sync == "lag" else 1
             verdict = decide(context, seen, intent, new_boot=new_boot, window=window, failed=failed)
             if verdict.action == "delete":

@@ -1,4 +1,4 @@
-"""One contract, every anchor: file, SQLite, memory."""
+"""One contract, every anchor: file, SQLite, memory, PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from memguard.anchors import open_anchor
 from memguard.errors import AnchorError
 from memguard.ports import Anchor, Cursor
 
-KINDS = ("file", "sqlite", "memory")
+KINDS = ("file", "sqlite", "memory", "postgresql")
 Opener = Callable[[], Anchor]
 
 
 @pytest.fixture(params=KINDS)
 def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "postgresql":
+        made: str = request.getfixturevalue("postgres_uri")
+        return made
     return {
         "file": f"file:{tmp_path / 'anchor'}",
         "sqlite": f"sqlite:{tmp_path / 'anchor.db'}",
@@ -246,6 +249,7 @@ class TestContract:
             pytest.skip("memory has no limit of its own")
         monkeypatch.setattr("memguard.anchors.framing.MAX_RECORD", 100)
         monkeypatch.setattr("memguard.anchors.sqlite.MAX_RECORD", 100)
+        monkeypatch.setattr("memguard.anchors.postgres.MAX_RECORD", 100)
         with pytest.raises(AnchorError, match="limit"):
             put(anchor, b"small", b"x" * 101)
         assert put(anchor, b"y" * 100)
