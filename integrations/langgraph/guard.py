@@ -31,8 +31,12 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
         UnsupportedError: the saver cannot be copied, or has no serializer.
         ConfigError: its scope map cannot be used (MG225).
     """
+    postgres = _shipped(saver, "langgraph.checkpoint.postgres")
+    if postgres:
+        return _guard_postgres(mg, saver, name, overrides, postgres)
     places, overrides = taken(overrides)
-    kind = _sqlite_kind(saver)
+    kind = _shipped(saver, "langgraph.checkpoint.sqlite")
+    kind = kind if kind in _SQLITE else None
     is_async = _is_async(saver)
     scan: SqliteScan | GeneralScan = _SQLITE[kind]() if kind else GeneralScan(is_async)
     place = place_of(saver)
@@ -68,10 +72,19 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
     return mg.attach(guarded, Handle(mg, custody, care, guarded._run, saver))
 
 
-def _sqlite_kind(saver: Any) -> str | None:
-    """The shipped SQLite saver this is, by the module that defines it, subclasses included."""
+def _guard_postgres(
+    mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[str, Any], kind: str
+) -> GuardedSaver:
+    """A saver of langgraph-checkpoint-postgres, which is imported only then."""
+    from memguard.integrations.langgraph.guard_postgres import guard_postgres_saver
+
+    return guard_postgres_saver(mg, saver, name, overrides, kind)
+
+
+def _shipped(saver: Any, module: str) -> str | None:
+    """The saver that a distribution ships and that this is, by the module that defines it, subclasses included."""
     for cls in type(saver).__mro__:
-        if cls.__module__.startswith("langgraph.checkpoint.sqlite") and cls.__name__ in _SQLITE:
+        if cls.__module__.startswith(module) and cls.__name__.endswith("Saver"):
             return cls.__name__
     return None
 

@@ -364,6 +364,16 @@ def tuple_claims(found: CheckpointTuple, thread: str, namespace: str, layout: st
         metadata = plain(found.metadata)
         stored = _stored(metadata, record)
         yield checkpoint_claim(key, parent, "", metadata, record, channels.content(stored), channels.place())
+    if found.pending_writes:
+        yield from writes_claims(found, key, record)
+
+
+def writes_claims(found: CheckpointTuple, key: str, record: str) -> Iterator[Claim]:
+    """The claims of a checkpoint's pending writes, in the order in which they were served.
+
+    Raises:
+        TamperedError: one is not what a raw read returns.
+    """
     last: tuple[str, str, int] | None = None
     for task, channel, value in found.pending_writes or ():
         if not isinstance(value, Raw):

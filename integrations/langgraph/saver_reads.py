@@ -114,16 +114,17 @@ class Reads(SaverBase):
             unchecked = yield from self._fetch_list(config, filter, before, limit)
             return [item for item in (self._decode(f, "") for f in unchecked) if item is not None]
         names = yield from self._names(config)
+        thread = str(config["configurable"]["thread_id"]) if config else None
         found: Sequence[CheckpointTuple] | None = None
         for _ in range(TRIES):
-            hint = yield from self._scan.hint()
+            hint = yield from self._scan.hint(thread)
             try:
                 yield from self.custody.complete(names, hint)
             except IntegrityError:
                 if self.custody.enforcing:
                     raise
             found = yield from self._fetch_list(config, filter, before, limit)
-            if hint == (yield from self._scan.hint()):
+            if hint == (yield from self._scan.hint(thread)):
                 break  # nobody changed the store between the check and the read
         else:
             found = yield from self._fetch_alone(names, config, filter, before, limit)

@@ -15,24 +15,34 @@ import datetime
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from memguard.care import Existing
+from memguard.care import CareRows, Existing
 from memguard.caretaking import Caretaker
 from memguard.custody import Change
 from memguard.effects import Acquire, Call, Operation
 from memguard.engine import MemGuard
 from memguard.errors import ConfigError, IntegrityError
 from memguard.integrations.langgraph import rows
-from memguard.integrations.langgraph.care import SqliteCare
 from memguard.integrations.langgraph.operations import Operations
-from memguard.integrations.langgraph.scan import TABLES, SqliteScan
 from memguard.integrity.index import MAIN, MEMBER, newest, split, unpack_key
 from memguard.integrity.verifier import Context
 from memguard.labels import Label
 from memguard.reverting import Draft, Wanted, named
 
 Statement = tuple[str, tuple[Any, ...]]
+
+
+class Cutting(Protocol):
+    """A scan (:mod:`~memguard.integrations.langgraph.scan`) over tables that are known."""
+
+    def deletions(self, context: Context, first: str, last: str | None) -> list[Statement]:
+        """What deletes the checkpoints of a context from ``first`` on, and the pending writes of ``last``."""
+        ...
+
+    def change(self, statements: Sequence[Statement]) -> Any:
+        """Run statements in one transaction."""
+        ...
 
 
 @dataclass(slots=True)
@@ -68,9 +78,9 @@ class Cut:
 
 
 class SaverReverting:
-    """See :class:`~memguard.reverting.Reverting`; for the SQLite savers."""
+    """See :class:`~memguard.reverting.Reverting`; for the savers whose tables memguard knows."""
 
-    def __init__(self, mg: MemGuard, operations: Operations, scan: SqliteScan, care: SqliteCare) -> None:
+    def __init__(self, mg: MemGuard, operations: Operations, scan: Cutting, care: CareRows) -> None:
         self._mg, self._ops, self._sql, self._care = mg, operations, scan, care
 
     # -- finding -----------------------------------------------------------------------------
@@ -191,7 +201,7 @@ class SaverReverting:
                 change, last = _cut(context, cut.first)
                 changes.append(change)
                 if not change.empty:
-                    statements.extend(_deletions(context, cut.first, last))
+                    statements.extend(self._sql.deletions(context, cut.first, last))
                     gone.append(len({g for g, cell in change.removes if cell[:MEMBER] == MAIN}))
             return changes
 
@@ -250,18 +260,6 @@ def _cut(context: Context, first: str) -> tuple[Change, str | None]:
         pairs += [(last, cell) for cell in split(groups[last]) if cell[:MEMBER] != MAIN]
     change = Change("prune", removes=pairs, candidates=pairs, horizon=newest(going))
     return change, unpack_key(last) if last else None
-
-
-def _deletions(context: Context, first: str, last: str | None) -> list[Statement]:
-    place = rows.thread_of(context.id)
-    where = "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id"
-    found: list[Statement] = [
-        (f"DELETE FROM {table} WHERE {where} >= ?", (*place, first))  # noqa: S608 - constant text
-        for table in TABLES
-    ]
-    if last is not None:
-        found.append((f"DELETE FROM writes WHERE {where} = ?", (*place, last)))  # noqa: S608 - constant text
-    return found
 
 
 def _lines(cut: Cut) -> Iterable[dict[str, Any]]:

@@ -70,6 +70,7 @@ class Writes(Reads):
             label = {**(label or {}), "types": types}
         full: Any = get_checkpoint_metadata(config, metadata)
         full.pop(rows.FIELD, None)
+        own: dict[str, Any] = {} if label is None else {"label": label}
         handed: Any
         stored: list[str] = []
         if self.layout == "whole":
@@ -79,6 +80,9 @@ class Writes(Reads):
             handed.typed = (kind, data)
             content = sha256(data).digest()
             bound = rows.text_fields(parent, kind, before_seal)
+        elif self.layout == "rows":
+            made = yield from self._in_rows(config, checkpoint, full, own, new_versions)
+            full, handed, content, bound = made
         elif self._one_piece:
             kind, data = self._serde.dumps_typed(checkpoint)
             handed = SealedCheckpoint(checkpoint)
@@ -90,7 +94,6 @@ class Writes(Reads):
             content = rows.channels_of(handed, record).content(stored)
             bound = rows.bound_fields(parent, "", full, label)
         extra = frame(*[c.encode("utf-8", "surrogatepass") for c in stored]) if stored else b""
-        own: dict[str, Any] = {} if label is None else {"label": label}
         stamp: list[Any] = []
         sealed_metadata = {**full, rows.FIELD: own}
 
@@ -134,6 +137,8 @@ class Writes(Reads):
         answer = yield from self.custody.operate(names if parents else [name], prepare, perform, settle)
         if stamp and stamp[1] is not None:
             self._remember((name, group), stamp[0], stamp[1])
+        elif self.layout == "rows":
+            self._stored(name, handed)
         return answer
 
     def _label(self, thread: str, namespace: str, parent: str | None, checkpoint: Any) -> Operation[Any]:
@@ -173,6 +178,16 @@ class Writes(Reads):
             return mark, before
 
         return (yield from self.custody.read(name, fetch, judge, lambda found: ({}, frozenset), record))
+
+    def _in_rows(
+        self, config: RunnableConfig, checkpoint: Any, metadata: Any, own: dict[str, Any], new_versions: Any
+    ) -> Operation[tuple[dict[str, Any], Any, bytes, tuple[bytes, ...]]]:
+        """Of a saver with a row for each channel version: metadata and checkpoint to hand over, digest, bound fields."""
+        raise NotImplementedError("only PostgresOperations lays a checkpoint out so")
+        yield
+
+    def _stored(self, name: str, handed: Any) -> None:
+        """Such a saver has stored what it was handed."""
 
     def _in_parts(self, checkpoint: Any) -> Parted:
         values = {}

@@ -47,8 +47,8 @@ class Scan(Protocol):
         """Use this copy of the saver, whose serializer hands bytes through."""
         ...
 
-    def hint(self) -> Operation[object]:
-        """A value that differs after another connection changed the store."""
+    def hint(self, thread: str | None = None) -> Operation[object]:
+        """A value that differs after another connection changed the store, or this thread of it."""
         ...
 
     def contexts(self, thread: str | None) -> Operation[Sequence[str]]:
@@ -92,7 +92,17 @@ def readable_error(error: Exception, thread: str, namespace: str) -> Exception:
         # Undecodable text is named in a message that quotes the column: that must not reach a log.
         return _unreadable(thread, namespace, error) if "UTF-8" in str(error) else error
     damaged = (sqlite3.DatabaseError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
-    return _unreadable(thread, namespace, error) if isinstance(error, damaged) else error
+    if isinstance(error, damaged) or _is_postgres_damage(error):
+        return _unreadable(thread, namespace, error)
+    return error
+
+
+def _is_postgres_damage(error: Exception) -> bool:
+    """Whether PostgreSQL could not make values of what is stored: an invalid value, a damaged page or index."""
+    if not type(error).__module__.startswith("psycopg"):
+        return False
+    state = getattr(error, "sqlstate", None)
+    return state[:2] in ("22", "XX") if isinstance(state, str) else type(error).__name__ == "DataError"
 
 
 def _unreadable(thread: str, namespace: str, error: Exception) -> TamperedError:
@@ -135,13 +145,24 @@ class SqliteScan:
             if self._saver.conn.in_transaction:
                 self._saver.conn.rollback()
 
-    def hint(self) -> Operation[object]:
+    def hint(self, thread: str | None = None) -> Operation[object]:
         found = yield Call(self._all, "PRAGMA data_version")
         return found[0][0]
 
     def sound(self) -> Operation[None]:
         """That the tables are laid out as LangGraph lays them out."""
         yield from self._schema.check(self._all, (yield from self.hint()))
+
+    def deletions(self, context: Context, first: str, last: str | None) -> list[tuple[str, tuple[Any, ...]]]:
+        """What deletes the checkpoints of a context from ``first`` on, and the pending writes of ``last``."""
+        place, where = rows.thread_of(context.id), "thread_id = ? AND checkpoint_ns = ? AND checkpoint_id"
+        found: list[tuple[str, tuple[Any, ...]]] = [
+            (f"DELETE FROM {table} WHERE {where} >= ?", (*place, first))  # noqa: S608 - constant text
+            for table in TABLES
+        ]
+        if last is not None:
+            found.append((f"DELETE FROM writes WHERE {where} = ?", (*place, last)))  # noqa: S608 - constant text
+        return found
 
     def contexts(self, thread: str | None) -> Operation[Sequence[str]]:
         where, values = ("WHERE thread_id = ?", (thread, thread)) if thread is not None else ("", ())
@@ -231,7 +252,7 @@ class GeneralScan:
     def bind(self, raw: Any) -> None:
         self._saver = raw
 
-    def hint(self) -> Operation[object]:
+    def hint(self, thread: str | None = None) -> Operation[object]:
         return None
         yield  # makes this an operation like its siblings
 
