@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,13 @@ from memguard.ports import Anchor
 from memguard.testing.anchors import MemoryAnchor
 
 
-def test_the_table_names_classes_that_exist_and_keep_the_port(tmp_path: Path) -> None:
-    assert set(SCHEMES) == {"file", "sqlite", "memory"}
+def test_the_table_names_classes_that_exist_and_keep_the_port(
+    tmp_path: Path, new_database: Callable[[], str]
+) -> None:
+    assert set(SCHEMES) == {"file", "sqlite", "memory", "postgres", "postgresql"}
     for number, scheme in enumerate(sorted(SCHEMES)):
-        anchor = open_anchor(f"{scheme}:{tmp_path / str(number)}", create=True)
+        rest = new_database().partition(":")[2] if scheme.startswith("postgres") else tmp_path / str(number)
+        anchor = open_anchor(f"{scheme}:{rest}", create=True)
         assert isinstance(anchor, Anchor)
         assert type(anchor).__doc__
         anchor.close()
@@ -41,7 +45,7 @@ def test_a_plug_in_adds_a_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("uri", ["", "anchor", "/some/folder", "nfs:/x", "FILE:/x", ":x"])
 def test_an_unknown_scheme_lists_those_there_are(uri: str) -> None:
-    with pytest.raises(ConfigError, match="file:… memory:…, sqlite:…".replace("… ", "…, ")):
+    with pytest.raises(ConfigError, match="file:…, memory:…, postgres:…, postgresql:…, sqlite:…"):
         open_anchor(uri)
 
 
