@@ -117,13 +117,20 @@ class Caretaker:
         """Seal rows of contexts that no head knows, as they stand. Each context is one operation."""
         actions: list[dict[str, Any]] = []
         refused: list[dict[str, Any]] = []
-        for name in (yield from self._rows.contexts()):
+        # Where people edit records by hand, their edits are taken over too; the adapter says which they are.
+        take_over = getattr(self._rows, "take_over", None)
+        for name in (yield from (self._rows.contexts() if take_over is None else self._names())):
             yield Acquire(self._custody.lock, self)
             try:
                 self._log.refresh()
                 context = self._custody.fresh(name)
                 intent = self._log.intent((self._store, name))
                 existing = list((yield from self._rows.existing(context)))
+                if take_over is not None and context.head.generation and intent is None:
+                    done, left = yield from take_over(context, existing, apply, self._baseline)
+                    actions += done
+                    refused += left
+                    continue
                 untagged = [e for e in existing if e.claim.seal is None]
                 if context.head.generation or (intent is not None and intent.operation != "adopt"):
                     if untagged:

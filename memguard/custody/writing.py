@@ -56,6 +56,8 @@ class Writing(Contexts):
         #: Heads that were appended without a sync, in lag mode.
         self._unsynced = 0
         self._flusher = Flusher(self.flush, self.settings.lag_ms / 1000)
+        #: What an adapter wants called when its home is closed.
+        self.closing: list[Callable[[], None]] = []
 
     def operate(
         self,
@@ -228,6 +230,8 @@ class Writing(Contexts):
         """Flush and end what runs in the background."""
         self._flusher.stop()
         self.flush()
+        for let_go in self.closing:
+            let_go()
 
 
 def _apply(context: Context, adds: Sequence[Pair], removes: Sequence[Pair]) -> list[Pair]:
