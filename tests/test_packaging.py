@@ -25,7 +25,6 @@ ARRIVES_WITH = {
     "click": "sqlite-utils",
     "langchain-core": "langgraph",
     "ormsgpack": "langgraph-checkpoint",
-    "numpy": "onnxruntime",
     "openai": "openai-agents",
     "httpx": "letta-client",
     "qdrant-client": "mem0ai",

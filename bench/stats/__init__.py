@@ -1,0 +1,1 @@
+"""Estimators of the benches: pure functions from grades to figures."""
