@@ -36,6 +36,8 @@ class Registry:
         entries: name to ``"module:attribute"``; or such a string itself, naming the table that another
             module keeps, so that there is one list and not two.
         extras: name to the extra of memguard-middleware that it needs, where it needs one.
+        shapes: name to attributes by which an object of no known type is recognised, for frameworks that ask for a
+            protocol and not for a base class.
     """
 
     def __init__(
@@ -45,12 +47,14 @@ class Registry:
         *,
         extras: Mapping[str, str] | None = None,
         helps: Mapping[str, str] | None = None,
+        shapes: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.kind = kind
         self._source = entries if isinstance(entries, str) else ""
         self._table: dict[str, Any] | None = None if isinstance(entries, str) else dict(entries)
         self._extras = dict(extras or {})
         self._helps = dict(helps or {})
+        self._shapes = dict(shapes or {})
 
     def add(self, name: str, target: object, *, extra: str | None = None, help: str = "") -> None:
         """Add an entry: the thing itself, or where to import it from, with one line that describes it.
@@ -100,13 +104,14 @@ class Registry:
         """The first name that is the qualified type of an object or of one of its bases.
 
         For adapters, whose names are types such as ``langgraph.checkpoint.base.BaseCheckpointSaver``:
-        the nearest type in the method resolution order wins, and no framework is imported to look.
+        the nearest type in the method resolution order wins, and no framework is imported to look. An object of
+        no known type is matched by its shape.
         """
         bases = [f"{cls.__module__}.{cls.__qualname__}" for cls in type(thing).__mro__[:-1]]
         known = self._entries()
-        return next((name for name in bases if name in known), None) or next(
-            (name for name in bases if name in self), None
-        )
+        found = next((name for name in bases if name in known), None)
+        found = found or next((name for name in bases if name in self), None)
+        return found or next((n for n, shape in self._shapes.items() if _has(thing, shape)), None)
 
     def _entries(self) -> dict[str, Any]:
         if self._table is None:
@@ -129,6 +134,11 @@ class Registry:
                 code="MG133",
                 do=_INSTALL.format(extra) if extra else f"Install {missing}.",
             ) from error
+
+
+def _has(thing: object, shape: tuple[str, ...]) -> bool:
+    """Whether an object (not a class) has all these attributes."""
+    return not isinstance(thing, type) and all(hasattr(thing, name) for name in shape)
 
 
 guards = Registry(
@@ -154,10 +164,32 @@ adapters = Registry(
     {
         "langgraph.checkpoint.base.BaseCheckpointSaver": "memguard.integrations.langgraph.guard:guard_saver",
         "langgraph.store.base.BaseStore": "memguard.integrations.langgraph.guard:guard_store",
+        "agents.memory.session.SessionABC": "memguard.integrations.openai_agents.guard:guard_session",
+        "agents.memory.session.Session": "memguard.integrations.openai_agents.guard:guard_session",
+        "llama_index.core.storage.chat_store.base.BaseChatStore": "memguard.integrations.llamaindex.guard:chat",
+        "llama_index.core.storage.chat_store.base_db.AsyncDBChatStore": "memguard.integrations.llamaindex.guard:sql",
+        "llama_index.core.memory.types.BaseMemory": "memguard.integrations.llamaindex.guard:memory",
+        "memguard.integrations.folder.folder.MemoryFolder": "memguard.integrations.folder.guard:guard_folder",
+        "anthropic.lib.tools._beta_builtin_memory_tool.BetaAbstractMemoryTool": "memguard.integrations.folder.guard:guard_tool",
+        "anthropic.lib.tools._beta_builtin_memory_tool.BetaAsyncAbstractMemoryTool": "memguard.integrations.folder.guard:guard_tool",
     },
     extras={
         "langgraph.checkpoint.base.BaseCheckpointSaver": "langgraph",
         "langgraph.store.base.BaseStore": "langgraph",
+        "agents.memory.session.SessionABC": "openai-agents",
+        "agents.memory.session.Session": "openai-agents",
+        "llama_index.core.storage.chat_store.base.BaseChatStore": "llamaindex",
+        "llama_index.core.storage.chat_store.base_db.AsyncDBChatStore": "llamaindex",
+        "llama_index.core.memory.types.BaseMemory": "llamaindex",
+    },
+    shapes={
+        "agents.memory.session.Session": (
+            "session_id",
+            "get_items",
+            "add_items",
+            "pop_item",
+            "clear_session",
+        ),
     },
 )
 #: Stores that the command line can open, by the ``kind`` of ``[stores.NAME]``
@@ -169,12 +201,17 @@ kinds = Registry(
         "langgraph-async-sqlite-saver": "memguard.integrations.langgraph.open:ASYNC_SQLITE_SAVER",
         "langgraph-sqlite-store": "memguard.integrations.langgraph.open:SQLITE_STORE",
         "langgraph-async-sqlite-store": "memguard.integrations.langgraph.open:ASYNC_SQLITE_STORE",
+        "openai-agents-sqlite": "memguard.integrations.openai_agents.open:SQLITE",
+        "llamaindex-sqlite": "memguard.integrations.llamaindex.open:SQLITE",
+        "folder": "memguard.integrations.folder.open:FOLDER",
     },
     extras={
         "langgraph-sqlite-saver": "langgraph",
         "langgraph-async-sqlite-saver": "langgraph",
         "langgraph-sqlite-store": "langgraph",
         "langgraph-async-sqlite-store": "langgraph",
+        "openai-agents-sqlite": "openai-agents",
+        "llamaindex-sqlite": "llamaindex",
     },
 )
 #: Systems under test of the benches, by base name.

@@ -1,0 +1,1 @@
+"""Chat stores and memories of LlamaIndex, guarded."""
