@@ -10,60 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from memguard.bench.data.conversations import Conversation, Question, Turn
 from memguard.errors import ConfigError
 
 SHA256 = "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4"
-#: The conversations of seeds/000, how many turns of each it keeps, and how many questions at most.
+#: The conversations of seeds/000.
 SEED_000 = ("conv-26", "conv-30", "conv-41", "conv-42", "conv-43")
-SEED_TURNS, SEED_QUESTIONS = 150, 75
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn: its id (``D3:7``), who said what, and when the session was."""
-
-    id: str
-    speaker: str
-    text: str
-    date: str
-
-    @property
-    def memory(self) -> str:
-        """The turn as a memory is written: date, speaker, words."""
-        return f"[{self.date}] {self.speaker}: {self.text}"
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question with the ids of the turns that answer it, as the file has them."""
-
-    text: str
-    evidence: tuple[str, ...]
-    category: int
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """One conversation."""
-
-    id: str
-    turns: tuple[Turn, ...]
-    questions: tuple[Question, ...]
-
-    def truncated(self, turns: int = SEED_TURNS, questions: int = SEED_QUESTIONS) -> Conversation:
-        """The first turns, and of the questions whose evidence is all among them the first, in file order.
-
-        A question without evidence is kept. This reproduces Table 4 of seeds/000 (75, 51, 32, 42, 55).
-        """
-        kept = self.turns[:turns]
-        ids = {turn.id for turn in kept}
-        aligned = [q for q in self.questions if all(e in ids for e in q.evidence)]
-        return replace(self, turns=kept, questions=tuple(aligned[:questions]))
 
 
 def load(path: Path) -> tuple[Conversation, ...]:
@@ -100,5 +56,15 @@ def _conversation(sample: Mapping[str, Any]) -> Conversation:
         for n in numbers
         for turn in said[f"session_{n}"]
     ]
-    questions = [Question(str(q["question"]), tuple(q["evidence"]), int(q["category"])) for q in sample["qa"]]
+    questions = [
+        Question(
+            str(q["question"]),
+            tuple(q["evidence"]),
+            int(q["category"]),
+            id=f"q{at}",
+            # Six answers are numbers. The "adversarial answer" is the wrong one that a model may be led to.
+            answer=str(q["answer"]) if "answer" in q else "",
+        )
+        for at, q in enumerate(sample["qa"], 1)
+    ]
     return Conversation(sample["sample_id"], tuple(turns), tuple(questions))

@@ -14,7 +14,7 @@ from typing import Any
 
 from memguard.bench.conditions.build import PRESETS, Condition, build
 from memguard.bench.conditions.protocol import Hit, Model
-from memguard.bench.data.locomo import Conversation, Question, Turn
+from memguard.bench.data.conversations import Conversation, Question, Turn
 from memguard.bench.reading.embedding import Remembering
 from memguard.bench.reading.rows import ReadingRow
 from memguard.bench.reading.search import connect
@@ -86,7 +86,7 @@ def measure(
 def _base(
     conversation: Conversation, name: str, kind: str, embedder: Remembering, k: int, reference: Sequence[Any]
 ) -> ReadingRow:
-    counted = [q for q in conversation.questions if _evidence(conversation, q)]
+    counted = [q for q in conversation.questions if conversation.evidence(q)]
     bare = [_found(conversation, q, keys) for q, keys in zip(conversation.questions, reference, strict=True)]
     return ReadingRow(
         condition=name,
@@ -111,7 +111,7 @@ def _row(
     if answers.act_served is not None:
         act = sum(_found(conversation, q, s) for q, s in zip(questions, answers.act_served, strict=True))
     hidden = sum(
-        bool(set(_evidence(conversation, q)) & (answers.missing | gone))
+        bool(set(conversation.evidence(q)) & (answers.missing | gone))
         for q, gone in zip(questions, answers.withheld, strict=True)
     )
     return base.model_copy(
@@ -127,14 +127,9 @@ def _row(
     )
 
 
-def _evidence(conversation: Conversation, question: Question) -> tuple[str, ...]:
-    ids = {turn.id for turn in conversation.turns}
-    return question.evidence if all(e in ids for e in question.evidence) else ()
-
-
 def _found(conversation: Conversation, question: Question, keys: Sequence[str]) -> bool:
     """Whether all evidence of a question that has any is among the keys."""
-    wanted = _evidence(conversation, question)
+    wanted = conversation.evidence(question)
     return bool(wanted) and set(wanted) <= set(keys)
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from memguard.bench.cli import bench
 from memguard.bench.data import locomo
-from memguard.bench.data.locomo import Conversation, Question, Turn
+from memguard.bench.data.conversations import Conversation, Question, Turn
 from memguard.bench.reading import run as running
 from memguard.bench.reading.embedding import Remembering
 from memguard.bench.reading.rows import ReadingRow, by_condition, missed, summary, table
