@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from langgraph.store.base import BaseStore
-from langgraph.store.memory import InMemoryStore
 
 from memguard.binding import binding, taken
 from memguard.care import Handle
@@ -23,7 +23,60 @@ from memguard.integrations.langgraph.store_screen import StoreScreen
 from memguard.integrations.langgraph.store_sqlite import AsyncSqliteTable, SqliteTable
 from memguard.integrations.langgraph.store_table import Table
 
-_SQLITE: dict[str, type[SqliteTable]] = {"SqliteStore": SqliteTable, "AsyncSqliteStore": AsyncSqliteTable}
+
+class Shipped(NamedTuple):
+    """A store of LangGraph's whose tables memguard knows.
+
+    Attributes:
+        module: where it is defined (a prefix of its name).
+        table, care: how its rows are read and looked after; module and attribute where drivers are needed for that.
+        native: whether it has an asynchronous side of its own.
+        sweeps: whether it has a sweeper.
+        kind: its kind in ``[stores.NAME]``.
+    """
+
+    module: str
+    table: Callable[[Any], Any] | str
+    care: Callable[..., Any] | str
+    native: bool
+    sweeps: bool
+    kind: str
+
+
+_HERE = "memguard.integrations.langgraph."
+_POSTGRES_CARE = f"{_HERE}store_care_postgres:PostgresStoreCare"
+_SHIPPED = {
+    "InMemoryStore": Shipped(
+        "langgraph.store.memory", MemoryTable, GeneralStoreCare, True, False, "langgraph-sqlite-store"
+    ),
+    "SqliteStore": Shipped(
+        "langgraph.store.sqlite", SqliteTable, SqliteStoreCare, False, True, "langgraph-sqlite-store"
+    ),
+    "AsyncSqliteStore": Shipped(
+        "langgraph.store.sqlite",
+        AsyncSqliteTable,
+        SqliteStoreCare,
+        True,
+        True,
+        "langgraph-async-sqlite-store",
+    ),
+    "PostgresStore": Shipped(
+        "langgraph.store.postgres",
+        f"{_HERE}store_postgres:PostgresTable",
+        _POSTGRES_CARE,
+        False,
+        True,
+        "langgraph-postgres-store",
+    ),
+    "AsyncPostgresStore": Shipped(
+        "langgraph.store.postgres",
+        f"{_HERE}store_postgres:AsyncPostgresTable",
+        _POSTGRES_CARE,
+        True,
+        True,
+        "langgraph-postgres-store",
+    ),
+}
 
 
 def guard_store(
@@ -41,32 +94,29 @@ def guard_store(
     is_async = getattr(store, "_loop", None) is not None
     _no_sweeper(store)
     table: Table
-    if shipped in _SQLITE:
-        table = _SQLITE[shipped](store)
-    elif shipped == "InMemoryStore":
-        table = MemoryTable(store)
+    if shipped is not None:
+        table = _found(shipped.table)(store)
     else:
         _explicit_fields(store)
         table = GeneralTable(store, is_async=is_async)
     place = place_of(store)
-    operations = StoreOperations(store, table, is_async=is_async, native=shipped != "SqliteStore")
-    kind = "langgraph-async-sqlite-store" if is_async else "langgraph-sqlite-store"
+    native = shipped is None or shipped.native
+    operations = StoreOperations(store, table, is_async=is_async, native=native)
+    kind = f"langgraph-{'async-' if is_async else ''}sqlite-store" if shipped is None else shipped.kind
     custody = mg.custody(store, store_name, operations, kind=kind, place=place, overrides=overrides)
     operations.custody = custody
-    if isinstance(table, MemoryTable):
-        table.custody = custody
+    table.custody = custody  # type: ignore[attr-defined] # for those that ask
     bound = binding(mg, custody.store, places, "namespace")
     if mg.screening.writes:
         visible = operations if bound is None else ScopedStore(operations, bound)
         operations.screen = StoreScreen(mg, custody.store, bound, visible.batch)
-    sweeps = shipped in _SQLITE
+    sweeps = shipped is not None and shipped.sweeps
     face: Any = ReadStore(operations, mg.reading, custody.store, max_nodes=mg.config.guards.limits.max_nodes)
     if bound is not None:
         face = ScopedStore(face, bound)
     guarded = guarded_type(type(store), sweeps=sweeps, is_async=is_async)(store, face)
-    care = (
-        SqliteStoreCare(operations, table) if isinstance(table, SqliteTable) else GeneralStoreCare(operations)
-    )
+    look_after = GeneralStoreCare if shipped is None else _found(shipped.care)
+    care = look_after(operations, *(() if look_after is GeneralStoreCare else (table,)))
     guarded.__dict__["_memguard"] = Handle(mg, custody, care, guarded._run, store)
     mg.quarantine.know(custody.store, guarded)
     if sweeps:
@@ -74,14 +124,21 @@ def guard_store(
     return guarded
 
 
-def _shipped(store: Any) -> str:
-    """The LangGraph store that this is, if what reads and writes its rows is LangGraph's own; else ``""``."""
+def _shipped(store: Any) -> Shipped | None:
+    """The LangGraph store that this is, if what reads and writes its rows is LangGraph's own."""
     for cls in type(store).__mro__:
-        if cls.__module__.startswith("langgraph.store.sqlite") and cls.__name__ in _SQLITE:
-            return cls.__name__ if _unchanged(type(store), cls) else ""
-        if cls is InMemoryStore:
-            return cls.__name__ if _unchanged(type(store), cls) else ""
-    return ""
+        found = _SHIPPED.get(cls.__name__)
+        if found is not None and cls.__module__.startswith(found.module):
+            return found if _unchanged(type(store), cls) else None
+    return None
+
+
+def _found(thing: Any) -> Any:
+    """A thing, or what is imported by ``module:attribute``."""
+    if not isinstance(thing, str):
+        return thing
+    module, _, attribute = thing.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
 def _unchanged(actual: type, shipped: type) -> bool:
@@ -110,6 +167,6 @@ def _explicit_fields(store: BaseStore) -> None:
             raise UnsupportedError(
                 f"{type(store).__name__} embeds whole values, and the seal would be embedded with them.",
                 code="MG157",
-                why="memguard knows only LangGraph's own SQLite and in-memory stores well enough to keep it out.",
+                why="memguard knows only LangGraph's own stores well enough to keep it out.",
                 do='Name the fields to embed: index={..., "fields": ["text"]}.',
             )

@@ -21,6 +21,8 @@ def place_of(obj: Any) -> str | None:
         return _path_asked(conn)
     if type(conn).__module__.startswith("aiosqlite"):
         return _path_asked(conn)
+    if type(conn).__module__.partition(".")[0] in ("psycopg", "psycopg_pool"):
+        return _database(conn)
     if type(obj).__module__.startswith(("langgraph.checkpoint.memory", "langgraph.store.memory")):
         return None
     return f"{type(obj).__module__}.{type(obj).__qualname__}"
@@ -42,3 +44,20 @@ def _path_asked(conn: Any) -> str | None:
     path = os.fspath(found) if found is not None else ""
     path = path.decode() if isinstance(path, bytes) else path
     return None if path in ("", ":memory:") else os.path.realpath(path)
+
+
+def _database(conn: Any) -> str:
+    """Host, port and database of a connection to PostgreSQL, or of a pool of them; never a password."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    info = getattr(conn, "info", None)
+    if info is not None:
+        host, port, name = info.host or info.hostaddr, info.port, info.dbname
+    else:
+        text = conn.conninfo if isinstance(conn.conninfo, str) else ""
+        told = {**conninfo_to_dict(text), **{k: v for k, v in (conn.kwargs or {}).items() if k in _PLACE}}
+        host, port, name = told.get("host") or told.get("hostaddr"), told.get("port"), told.get("dbname")
+    return f"postgresql://{host or ''}:{port or 5432}/{name or ''}"
+
+
+_PLACE = ("host", "hostaddr", "port", "dbname")

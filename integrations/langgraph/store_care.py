@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -63,7 +62,7 @@ class GeneralStoreCare:
 
     def _existing(self, namespace: Namespace, found: Sequence[Stored]) -> Iterator[Existing]:
         for stored in found:
-            claim, opened = claim_of(namespace, stored, self._ops.table.form, time.time())
+            claim, opened = claim_of(namespace, stored, self._ops.table.form, self._ops.table.now())
             yield Existing(claim, opened.content, b"", stored)
 
     def write_seals(self, context: Context, sealed: Sequence[tuple[Existing, Seal]]) -> Operation[None]:
@@ -81,7 +80,7 @@ def _unsupported(what: str) -> UnsupportedError:
     return UnsupportedError(
         f"this store's rows cannot be {what} one by one.",
         code="MG148",
-        why="memguard knows the tables of the SQLite stores; other stores are reached through their methods only.",
+        why="memguard knows the tables of LangGraph's own databases; other stores are reached by their methods.",
         do="Copy the items into a guarded store: read them bare, put them guarded.",
     )
 
@@ -95,7 +94,7 @@ class SqliteStoreCare(GeneralStoreCare):
         self._form: TextForm = table.form
 
     def _existing(self, namespace: Namespace, found: Sequence[Stored]) -> Iterator[Existing]:
-        now, last = time.time(), b""
+        now, last = self._table.now(), b""
         for at, stored in enumerate(found):
             claim, opened = claim_of(namespace, stored, self._form, now)
             extra = position(at)

@@ -9,6 +9,8 @@ there only where they say something. The tag binds them and the digest of the ca
 
 ``TextForm``    the store keeps JSON text (the SQLite stores): the digest is over the stored bytes in front
                 of the seal, so that the JSON a filter sees is the JSON that is served.
+``JsonbForm``   the store keeps ``jsonb`` (the PostgreSQL stores): see
+                :mod:`~memguard.integrations.langgraph.store_jsonb`.
 ``ObjectForm``  the store keeps objects (InMemoryStore) or gives back parsed JSON (any other): see
                 :mod:`~memguard.integrations.langgraph.store_values`.
 """
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -215,4 +217,46 @@ class ObjectForm:
         return self._forms.copied(body), opened.own or b"{}"
 
 
-Form = TextForm | ObjectForm
+
+class Form(Protocol):
+    """How a kind of store's values carry their seals; see :class:`TextForm`."""
+
+    def kept(self, value: dict[str, Any]) -> dict[str, Any]:
+        """The value to hand to the store."""
+        ...
+
+    def body(self, value: dict[str, Any]) -> Any:
+        """What of a value about to be stored is digested."""
+        ...
+
+    def content(self, body: Any) -> bytes:
+        """Its digest."""
+        ...
+
+    def own(self, own: Mapping[str, Any]) -> bytes:
+        """The bytes of memguard's members but the seal, as they will be stored."""
+        ...
+
+    def handed(self, value: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+        """What the store is given."""
+        ...
+
+    def expected(self, body: Any, own: bytes, seal: Seal, text: str) -> Any:
+        """What the store must show for what it was given."""
+        ...
+
+    def matches(self, found: Any, expected: Any) -> bool:
+        """Whether it does."""
+        ...
+
+    def open(self, raw: Any) -> Opened:
+        """Take what is stored apart, without believing it."""
+        ...
+
+    def decode(self, opened: Opened) -> Any:
+        """The caller's value, once it was checked."""
+        ...
+
+    def lenient(self, raw: Any) -> tuple[Any, bytes]:
+        """Value and memguard's members of whatever is stored, unchecked."""
+        ...

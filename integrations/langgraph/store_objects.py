@@ -13,14 +13,14 @@ from memguard.effects import Call, Operation, Twin
 from memguard.errors import TamperedError
 from memguard.integrations.langgraph.store_forms import Form, ObjectForm
 from memguard.integrations.langgraph.store_rows import Namespace, Stored, namespace_of
-from memguard.integrations.langgraph.store_table import Hit, reading, searched
+from memguard.integrations.langgraph.store_table import Here, Hit, reading, searched
 from memguard.integrations.langgraph.store_values import Forms, ObjectForms
 from memguard.integrity.canonical import frame
 
 _PAGE = 1000
 
 
-class MemoryTable:
+class MemoryTable(Here):
     """InMemoryStore: its two dictionaries, which its authors promise not to rename."""
 
     sql = ordered = expiring = cached = False
@@ -112,7 +112,7 @@ class MemoryTable:
         yield
 
 
-class GeneralTable:
+class GeneralTable(Here):
     """Any other store: through its own ``batch``. Values are JSON; vectors and expiry cannot be seen."""
 
     sql, ordered, expiring, cached, vectored = True, False, False, False, False

@@ -5,7 +5,6 @@ Translation only: namespaces to contexts, items to claims. What is true is decid
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -42,11 +41,9 @@ from memguard.integrations.langgraph.store_rows import (
     name,
     namespace_of,
     order_of,
-    text_key,
-    unquoted,
 )
-from memguard.integrations.langgraph.store_table import Hit, Table, reading
-from memguard.integrations.langgraph.store_writes import Writes, stamp
+from memguard.integrations.langgraph.store_table import Hit, Table, reading, stamp
+from memguard.integrations.langgraph.store_writes import Writes
 from memguard.integrity.index import pack_key
 from memguard.integrity.verifier import Claim, Context
 from memguard.labels import Label
@@ -68,6 +65,7 @@ class StoreOperations(Writes):
     """
 
     def __init__(self, inner: Any, table: Table, *, is_async: bool, native: bool) -> None:
+        super().__init__()
         self.inner, self.table = inner, table
         self.is_async, self.native = is_async, native
         self.custody: Custody
@@ -119,7 +117,7 @@ class StoreOperations(Writes):
 
     def _get(self, namespace: Namespace, ops: Sequence[GetOp]) -> Operation[list[Item | None]]:
         """Read items of one namespace by key, check them and their place, then decode."""
-        keys = list(dict.fromkeys([text_key(op.key) for op in ops]))
+        keys = list(dict.fromkeys([self.table.key(op.key) for op in ops]))
 
         def fetch() -> Operation[dict[str, Stored]]:
             return self.table.fetch(namespace, keys)
@@ -154,7 +152,7 @@ class StoreOperations(Writes):
             if group in context.index.groups:
                 context.verify_group((), group, name(namespace, key))
             return None
-        now = time.time()
+        now = self.table.now()
         claim, opened = claim_of(namespace, stored, self.table.form, now)
         row = context.check(claim)
         if context.index.groups.get(row.group) != row.cell:
@@ -164,15 +162,14 @@ class StoreOperations(Writes):
             return None
         label = Label.from_dict(own["label"]) if "label" in own else None
         value = self.table.form.decode(opened)
-        return served(
-            namespace, key, value, unquoted(stored.created), unquoted(stored.updated), label, result
-        )
+        moment = self.table.moment
+        return served(namespace, key, value, moment(stored.created), moment(stored.updated), label, result)
 
     def _lenient(self, namespace: Namespace, stored: Stored, result: Hit | None = None) -> Item:
         """What is stored, unchecked (report and off modes)."""
         value, own = self.table.form.lenient(stored.value)
         label = members(own).get("label")
-        created, updated = unquoted(stored.created), unquoted(stored.updated)
+        created, updated = self.table.moment(stored.created), self.table.moment(stored.updated)
         found = Label.from_dict(label) if label else None
         return served(namespace, stored.key, value, created, updated, found, result)
 
@@ -219,8 +216,8 @@ class StoreOperations(Writes):
         expired items, more is asked for, since they are taken out afterwards.
         """
         asked, cut = op._replace(refresh_ttl=False), False
-        if self.table.expiring and op.limit >= 0:
-            dead = yield from self.table.expired(stamp(time.time()))
+        if self.table.expiring and op.limit >= 0 and not self.table.lasting:
+            dead = yield from self.table.expired(stamp(self.table.now()))
             count = sum(under(namespace, op.namespace_prefix) for namespace, _ in dead)
             if count:
                 asked, cut = asked._replace(limit=op.offset + op.limit + count, offset=0), True
@@ -320,7 +317,7 @@ class StoreOperations(Writes):
         return self._claims(namespace, stored)
 
     def _claims(self, namespace: Namespace, stored: Sequence[Stored]) -> Iterator[Claim]:
-        now, last = time.time(), b""
+        now, last = self.table.now(), b""
         for row in stored:
             claim, _ = claim_of(namespace, row, self.table.form, now)
             order = order_of(claim) if self.table.ordered else None

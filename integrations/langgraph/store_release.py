@@ -96,10 +96,11 @@ class StoreReleasing:
         self, namespace: Namespace, kept: Kept, label: Label, since: float, entry: str, cell: bytes | None
     ) -> Operation[None]:
         ops, name = self._ops, context_of(namespace)
+        now = yield from ops.table.clock()
         own: dict[str, Any] = {"label": label.as_dict()}
         minutes = None
         if kept.ttl is not None and (ops.table.expiring or ops.inner.supports_ttl):
-            minutes = (since + kept.ttl * 60 - time.time()) / 60
+            minutes = (since + kept.ttl * 60 - now) / 60
             if minutes <= 0:
                 raise RefusedError(
                     "a quarantined record has expired while it waited.",
@@ -108,7 +109,7 @@ class StoreReleasing:
                     why=f"It was written with {kept.ttl:g} minutes to live, which count from then.",
                     do=f"memguard quarantine drop {entry}",
                 )
-            own |= {"exp": int(time.time() + minutes * 60), "ttl": minutes}
+            own |= {"exp": int(now + minutes * 60), "ttl": minutes}
         value = dict(kept.value) if isinstance(kept.value, Mapping) else kept.value
         op = PutOp(namespace, kept.key, value, index=kept.index, ttl=minutes)
         item = Entry(op, ops.table.form.kept(value), own, ops.table.form.own(own))
@@ -121,7 +122,7 @@ class StoreReleasing:
             return [changed(ops._sealed(context, part), operation="release")]
 
         def perform() -> Operation[None]:
-            yield from ops._clear_vectors(part)
+            yield from ops._before(part)
             yield from ops.table.batch([item.op._replace(value=item.handed)])
 
         def settle(contexts: list[Context], changes: Sequence[Change]) -> Operation[Sequence[Change]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -74,7 +73,8 @@ class StoreReverting:
         return gone
 
     def _records(self, namespace: Namespace, stored: Sequence[Stored]) -> list[Found]:
-        ops, now, name = self._ops, time.time(), context_of(namespace)
+        ops, name = self._ops, context_of(namespace)
+        now = ops.table.now()
         context = ops.custody.peek(name)
         found: list[Found] = []
         for item in stored:

@@ -141,11 +141,11 @@ def place_of(stored: Stored, own: bytes, now: float) -> bytes:
         stored.updated.encode("utf-8", "surrogatepass"),
         stored.ttl.encode("utf-8", "surrogatepass"),
         stored.vectors,
-        _odd_expiry(stored.expires, own, now),
+        _odd_expiry(stored.expires, stored.ttl, own, now),
     )
 
 
-def _odd_expiry(expires: str | None, own: bytes, now: float) -> bytes:
+def _odd_expiry(expires: str | None, ttl: str, own: bytes, now: float) -> bytes:
     """Empty if the expiry column is one that a put or a read may have left there."""
     if expires is None:
         return b""
@@ -153,10 +153,13 @@ def _odd_expiry(expires: str | None, own: bytes, now: float) -> bytes:
         return b"" if expires == "NULL" else expires.encode("utf-8", "surrogatepass")
     mine, at = members(own), epoch(expires)
     try:
-        last = max(mine["exp"], now + mine["ttl"] * 60)  # a read at this moment would leave the second
-        if at is not None and mine["exp"] - SLACK <= at <= last + SLACK:
+        # A read leaves its own moment and the column's lifetime, which PostgreSQL rounds to whole minutes.
+        minutes = float(ttl)
+        first = mine["exp"] - max(0.0, mine["ttl"] - minutes) * 60
+        last = max(mine["exp"], now + minutes * 60)
+        if at is not None and first - SLACK <= at <= last + SLACK:
             return b""
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         pass
     return b"!" + expires.encode("utf-8", "surrogatepass")
 

@@ -18,7 +18,7 @@ from memguard.errors import RollbackError
 from memguard.integrations.langgraph.sqlite_schema import Layout, Schema, layout
 from memguard.integrations.langgraph.store_forms import TextForm
 from memguard.integrations.langgraph.store_rows import Namespace, Stored, told
-from memguard.integrations.langgraph.store_table import Hit, reading, searched
+from memguard.integrations.langgraph.store_table import Here, Hit, reading, searched
 from memguard.integrity.canonical import frame
 
 #: The plus keeps the connection's converters for declared types away: what is stored is what is told.
@@ -42,7 +42,7 @@ def _nothing(raw: Any) -> dict[str, Any]:
     return {}
 
 
-class SqliteTable:
+class SqliteTable(Here):
     """SqliteStore: its two tables, over its own connection and under its own lock."""
 
     sql = ordered = expiring = cached = True

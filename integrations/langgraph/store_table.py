@@ -8,7 +8,10 @@ Writes and lists of namespaces go through the wrapped store's own ``batch``.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from langgraph.store.base import SearchOp
@@ -16,7 +19,7 @@ from langgraph.store.base import SearchOp
 from memguard.effects import Operation
 from memguard.errors import IntegrityError, TamperedError
 from memguard.integrations.langgraph.store_forms import Form
-from memguard.integrations.langgraph.store_rows import Namespace, Stored
+from memguard.integrations.langgraph.store_rows import Namespace, Stored, text_key, unquoted
 
 
 class Hit(NamedTuple):
@@ -26,6 +29,58 @@ class Hit(NamedTuple):
     key: str
     score: float | None
     stored: Stored | None = None
+
+
+def stamp(moment: float) -> str:
+    """A moment as SQLite's CURRENT_TIMESTAMP writes it."""
+    return _stamp(int(moment))
+
+
+@lru_cache(maxsize=16)
+def _stamp(second: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(second))
+
+
+class Here:
+    """The clock of a table whose store stamps rows by the clock of this machine."""
+
+    #: Whether a put of a key that is there keeps the row's time of creation.
+    keeps = False
+    #: Whether it is known, since the last hint, that no item has an expiry.
+    lasting = False
+
+    def key(self, key: object) -> str:
+        """The key of an item, if the store can hold it.
+
+        Raises:
+            UnsupportedError: it cannot.
+        """
+        return text_key(key)
+
+    def now(self) -> float:
+        """The time by which rows are stamped and expire, seconds since the epoch."""
+        return time.time()
+
+    def clock(self) -> Operation[float]:
+        """The same, asked for where it is not known yet."""
+        return time.time()
+        yield
+
+    def moment(self, text: str) -> str | datetime:
+        """A stamp of a row, as an item has it."""
+        return unquoted(text)
+
+    def fresh(self, stored: Stored, since: float, until: float, created: str | None) -> bool:
+        """Whether the stamps of a row that was just written are of the time of the write.
+
+        Args:
+            since, until: by the clock of this machine.
+            created: the time of creation of the row that was there, ``""`` if it is not known, None if none was.
+        """
+        if stored.created[:1] != "'":
+            return True  # not SQLite's clock: nothing is known of it
+        first, last = stamp(since), stamp(until)  # to the second
+        return first <= stored.created[1:20] <= last and first <= stored.updated[1:20] <= last
 
 
 class Table(Protocol):
@@ -49,9 +104,37 @@ class Table(Protocol):
     vectored: bool
     #: Whether :meth:`hint` also tells when others made or emptied a namespace.
     cached: bool
+    #: Whether a put of a key that is there keeps the row's time of creation.
+    keeps: bool
+
+    @property
+    def lasting(self) -> bool:
+        """See :class:`Here`."""
+        ...
+
+    def key(self, key: object) -> str:
+        """See :class:`Here`."""
+        ...
+
+    def now(self) -> float:
+        """See :class:`Here`."""
+        ...
+
+    def clock(self) -> Operation[float]:
+        """See :class:`Here`."""
+        ...
+
+    def moment(self, text: str) -> str | datetime:
+        """See :class:`Here`."""
+        ...
+
+    def fresh(self, stored: Stored, since: float, until: float, created: str | None) -> bool:
+        """See :class:`Here`."""
+        ...
 
     def hint(self, names: Iterable[str]) -> Operation[object]:
-        """A value that differs after somebody else changed the store; None where nothing tells."""
+        """A value that differs after somebody else changed the store, or one for each of ``names``; None where
+        nothing tells."""
         ...
 
     def sound(self, hint: object) -> Operation[None]:

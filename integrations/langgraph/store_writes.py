@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from langgraph.store.base import PutOp
@@ -18,34 +17,24 @@ from memguard.integrations.langgraph.store_forms import FIELD
 from memguard.integrations.langgraph.store_rows import (
     ITEM,
     Namespace,
-    Stored,
     claim_of,
     context_of,
     name,
     namespace_of,
     place_of,
-    text_key,
 )
 from memguard.integrations.langgraph.store_seals import position, spell
-from memguard.integrations.langgraph.store_table import Table, reading
+from memguard.integrations.langgraph.store_table import Table, reading, stamp
 from memguard.integrity.index import MAIN, MEMBER, pack_key, split, unpack_key
 from memguard.integrity.tag import NOTHING, Seal
 from memguard.integrity.verifier import Context
 
+#: Rows whose time of creation is remembered, for stores that keep it over a put.
+_REMEMBERED = 65536
 #: Asked about every value before it is stored: the members to bind beside the seal, or None to withhold it.
 Screen = Callable[
     [Namespace, str, dict[str, Any], Any, PutOp], Operation[tuple[dict[str, Any], dict[str, Any]] | None]
 ]
-
-
-def stamp(moment: float) -> str:
-    """A moment as SQLite's CURRENT_TIMESTAMP writes it."""
-    return _stamp(int(moment))
-
-
-@lru_cache(maxsize=16)
-def _stamp(second: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(second))
 
 
 @dataclass(slots=True)
@@ -71,6 +60,8 @@ class Part:
     deletes: dict[str, PutOp] = field(default_factory=dict)
     #: Deletes of items that are there.
     gone: list[str] = field(default_factory=list)
+    #: Keys of entries that are there already.
+    there: set[str] = field(default_factory=set)
 
 
 class Writes:
@@ -80,6 +71,10 @@ class Writes:
     table: Table
     custody: Custody
     screen: Screen | None = None
+
+    def __init__(self) -> None:
+        #: By context and key: the time of creation of a row, and the cell that counts it.
+        self._made: dict[tuple[str, str], tuple[bytes, str]] = {}
 
     def put(self, ops: Sequence[PutOp]) -> Operation[None]:
         """Puts and deletes as one commit of the store and one sync of the anchor; the last write of a key wins.
@@ -97,9 +92,8 @@ class Writes:
             return [self._sealed(context, parts[context.id]) for context in contexts]
 
         def perform() -> Operation[None]:
-            if self.table.vectored:
-                for part in parts.values():
-                    yield from self._clear_vectors(part)
+            for part in parts.values():
+                yield from self._before(part)
             handed: list[PutOp] = []
             for part in parts.values():
                 handed += [part.deletes[key]._replace(value=None) for key in part.gone]
@@ -126,7 +120,7 @@ class Writes:
             if op.value is not None:
                 for segment in op.namespace:
                     spelled(segment, "a namespace")
-            last[op.namespace, text_key(op.key)] = op
+            last[op.namespace, self.table.key(op.key)] = op
         parts: dict[str, Part] = {}
         for (namespace, key), op in last.items():
             entry: Entry | None = None
@@ -151,7 +145,7 @@ class Writes:
                 return None
             value, own = screened
         if op.ttl is not None and (self.table.expiring or self.inner.supports_ttl):
-            own = {**own, "exp": int(time.time() + op.ttl * 60), "ttl": op.ttl}
+            own = {**own, "exp": int((yield from self.table.clock()) + op.ttl * 60), "ttl": op.ttl}
         form = self.table.form
         return Entry(op, form.kept(value), own, form.own(own))
 
@@ -161,9 +155,12 @@ class Writes:
         adds: list[Pair] = []
         removes: list[Pair] = []
         part.gone.clear()
+        part.there.clear()
         for at, (key, entry) in enumerate(part.entries.items()):
             group = pack_key(key)
             old = index.member(group, MAIN)
+            if old is not None:
+                part.there.add(key)
             body: Any = form.body(entry.value)
             entry.seal = seal = context.sealer(ITEM).seal(
                 key.encode("utf-8", "surrogatepass"),
@@ -190,6 +187,42 @@ class Writes:
         operation = "put" if not removes else "prune" if adds else "remove"
         return Change(operation, adds, removes)
 
+    def _before(self, part: Part) -> Operation[None]:
+        """What of a row a put leaves as it was must be what the head counts: else a put would make it good."""
+        if self.table.vectored:
+            yield from self._clear_vectors(part)
+        if not self.table.keeps or not part.there:
+            return
+        context = self.custody.peek(context_of(part.namespace))
+        if context is None:
+            return
+        unknown = []
+        for key in part.there:
+            known = self._made.get((context.id, key))
+            if known is None or known[0] != context.index.member(pack_key(key), MAIN):
+                unknown.append(key)
+        if unknown:
+            yield from self._checked(context, part.namespace, unknown)
+
+    def _checked(self, context: Context, namespace: Namespace, keys: Sequence[str]) -> Operation[None]:
+        """That rows which are about to be written over are those that the head counts."""
+        now = self.table.now()
+        for stored in (yield from self.table.fetch(namespace, keys)).values():
+            try:
+                row = context.check(claim_of(namespace, stored, self.table.form, now)[0])
+                context.verify_group((row,), row.group, row.record)
+            except IntegrityError:
+                if self.custody.enforcing:
+                    raise
+                continue
+            if self.table.keeps:
+                self._remember(context.id, stored.key, row.cell, stored.created)
+
+    def _remember(self, context: str, key: str, cell: bytes, created: str) -> None:
+        if len(self._made) >= _REMEMBERED:
+            self._made.clear()
+        self._made[context, key] = (cell, created)
+
     def _clear_vectors(self, part: Part) -> Operation[None]:
         """No vector that the head does not count may be there when a put of its key comes.
 
@@ -208,10 +241,7 @@ class Writes:
         yield from self.table.drop_vectors(part.namespace, orphans)
         held = [key for key in there if key not in orphans]
         if held and self.custody.enforcing:
-            now = time.time()
-            for stored in (yield from self.table.fetch(part.namespace, held)).values():
-                row = context.check(claim_of(part.namespace, stored, self.table.form, now)[0])
-                context.verify_group((row,), row.group, row.record)
+            yield from self._checked(context, part.namespace, held)
 
     def _read_back(self, context: Context, part: Part, started: float) -> Operation[list[Pair]]:
         """The cells of what was just stored: it must be what was handed over, stamped now.
@@ -223,20 +253,22 @@ class Writes:
         if self.table.vectored and not vectored:  # they came since, and not by a store that embeds nothing
             yield from self.table.drop_vectors(part.namespace, keys)
             found = yield from self.table.fetch(part.namespace, keys)
-        now = time.time()
-        since, until = stamp(started), stamp(now)
+        now, until = self.table.now(), time.time()
         adds: list[Pair] = []
         for key, entry in part.entries.items():
             stored, seal = found.get(key), entry.seal
             assert seal is not None
             held = stored is not None and self.table.form.matches(stored.value, entry.expected)
-            if stored is None or not held or not _within(stored, since, until):
+            created = self._made.get((context.id, key), (b"", ""))[1] if key in part.there else None
+            if stored is None or not held or not self.table.fresh(stored, started, until, created):
                 error = _altered(name(part.namespace, key))
                 if stored is None or self.custody.enforcing:
                     raise error
                 self.custody.report(context.id, error.record or "", error)
-            place = place_of(stored, entry.bound, now)
-            adds.append((pack_key(key), context.cell(MAIN, seal, place)))
+            cell = context.cell(MAIN, seal, place_of(stored, entry.bound, now))
+            if self.table.keeps:
+                self._remember(context.id, key, cell, stored.created)
+            adds.append((pack_key(key), cell))
         return adds
 
     # -- sweeping ----------------------------------------------------------------------------
@@ -248,7 +280,7 @@ class Writes:
             IntegrityError: a namespace is not as it was left; the others were swept all the same.
         """
         found: dict[Namespace, list[str]] = {}
-        for namespace, key in (yield from self.table.expired(stamp(time.time()))):
+        for namespace, key in (yield from self.table.expired(stamp(self.table.now()))):
             found.setdefault(namespace, []).append(key)
         swept, wrong = 0, None
         for namespace, keys in found.items():
@@ -275,7 +307,7 @@ class Writes:
 
         def perform() -> Operation[None]:
             context = self.custody.peek(context_of(namespace))
-            now = time.time()
+            now = self.table.now()
             stored = yield from self.table.fetch(namespace, keys)
             if context is not None:
                 for row in stored.values():  # an expiry that nobody set deletes nothing
@@ -316,10 +348,3 @@ def _altered(record: str) -> TamperedError:
         why="It was changed between the store's commit and the reading back: by a trigger, or by another writer.",
         do="Look for triggers in the database; memguard audit STORE lists what is damaged.",
     )
-
-
-def _within(stored: Stored, since: str, until: str) -> bool:
-    """Whether the stamps of a row that was just written are of the time of the write (to the second)."""
-    if stored.created[:1] != "'":
-        return True  # not SQLite's clock: nothing is known of it
-    return since <= stored.created[1:20] <= until and since <= stored.updated[1:20] <= until

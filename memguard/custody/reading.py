@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from memguard.custody.writing import Writing
@@ -66,12 +66,15 @@ class Custody(Writing):
     def complete(self, names: Iterable[str], hint: object) -> Operation[None]:
         """That no context of ``names`` misses or has gained a row, unless ``hint`` says nothing changed.
 
+        Args:
+            hint: one for all of them, or a mapping with one for each.
+
         Raises:
             IntegrityError: in enforce mode; in report mode it is told to the bus.
         """
         for name in names:
-            context = self.peek(name)
-            if context is not None and hint is not None and context.reads == hint and context.flawed is None:
+            context, told = self.peek(name), hint[name] if isinstance(hint, Mapping) else hint
+            if context is not None and told is not None and context.reads == told and context.flawed is None:
                 continue
             yield Acquire(self.lock, self)
             try:
@@ -79,7 +82,7 @@ class Custody(Writing):
                 if held is not None:
                     held.ready = False  # have it scanned again, whatever this process believed
                 context = yield from self._enter(name)
-                context.reads = hint
+                context.reads = told
                 if context.flawed is not None:
                     self.report(name, name, context.flawed)
             except IntegrityError as error:
