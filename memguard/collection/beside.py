@@ -58,7 +58,7 @@ class Seals:
         self._path = path
         self._mutex = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._process = 0
+        self._file: tuple[int, ...] = (0,)
 
     def of(self, store: str, context: str) -> tuple[dict[str, Kept], dict[str, Kept | None]]:
         """The current seals of a context by key, and the planned ones (None for a record that is to go)."""
@@ -67,7 +67,7 @@ class Seals:
         planned: dict[str, Kept | None] = {}
         with self._open() as connection:
             for key, plan, digest, seal, own in connection.execute(sql, (_raw(store), _raw(context))):
-                kept = None if digest is None else Kept(bytes(digest), str(seal), bytes(own or b"{}"))
+                kept = None if digest is None else Kept(_bytes(digest), str(seal), _bytes(own))
                 if plan:
                     planned[_text(key)] = kept
                 elif kept is not None:
@@ -118,7 +118,7 @@ class Seals:
         """Let go of the file; the next use opens it again."""
         with self._mutex:
             connection, self._connection = self._connection, None
-            if connection is not None and self._process == os.getpid():
+            if connection is not None and self._file[0] == os.getpid():
                 connection.close()
 
     @contextmanager
@@ -136,9 +136,9 @@ class Seals:
     def _open(self) -> Iterator[sqlite3.Connection]:
         with self._mutex:
             try:
-                if self._connection is None or self._process != os.getpid():
+                if self._connection is None or self._file != self._there():
                     self._connection = self._connected()  # a forked child's inherited one is left alone
-                    self._process = os.getpid()
+                    self._file = self._there()
                 yield self._connection
             except sqlite3.OperationalError as error:
                 if "locked" in str(error) or "busy" in str(error):
@@ -146,6 +146,14 @@ class Seals:
                 raise self._unreadable(error) from None
             except sqlite3.DatabaseError as error:
                 raise self._unreadable(error) from None
+
+    def _there(self) -> tuple[int, ...]:
+        """This process and the file at the path: a connection to any other is not used."""
+        try:
+            status = os.stat(self._path)
+        except OSError:
+            return (os.getpid(),)
+        return os.getpid(), status.st_dev, status.st_ino
 
     def _connected(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=10, isolation_level=None, check_same_thread=False)
@@ -233,7 +241,7 @@ class Beside:
     def commit(self, puts: Sequence[Put], deletes: Mapping[str, Sequence[str]]) -> Operation[None]:
         contexts = list(dict.fromkeys([*deletes, *(put.context for put in puts)]))
         for context in contexts:  # what an operation that was cut short has left
-            current, planned = yield Block(self.seals.of, self.store, context)
+            _, planned = yield Block(self.seals.of, self.store, context)
             if planned:
                 there = yield from self.plain.fetch(context, list(planned))
                 yield Block(self.seals.settle, self.store, [context], landed=_landed(planned, there))
@@ -316,5 +324,13 @@ def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _text(raw: Any) -> str:
-    return bytes(raw).decode("utf-8", "surrogatepass") if isinstance(raw, bytes) else str(raw)
+def _bytes(found: object) -> bytes:
+    """What stands in a column; anybody may have put anything there."""
+    return found if isinstance(found, bytes) else str(found).encode("utf-8", "surrogatepass")
+
+
+def _text(raw: object) -> str:
+    try:
+        return _bytes(raw).decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return repr(raw)
