@@ -169,6 +169,8 @@ adapters = Registry(
         "llama_index.core.storage.chat_store.base.BaseChatStore": "memguard.integrations.llamaindex.guard:chat",
         "llama_index.core.storage.chat_store.base_db.AsyncDBChatStore": "memguard.integrations.llamaindex.guard:sql",
         "llama_index.core.memory.types.BaseMemory": "memguard.integrations.llamaindex.guard:memory",
+        "mem0.memory.main.Memory": "memguard.integrations.mem0.guard:guard_memory",
+        "mem0.memory.main.AsyncMemory": "memguard.integrations.mem0.guard:guard_memory",
         "memguard.integrations.folder.folder.MemoryFolder": "memguard.integrations.folder.guard:guard_folder",
         "anthropic.lib.tools._beta_builtin_memory_tool.BetaAbstractMemoryTool": "memguard.integrations.folder.guard:guard_tool",
         "anthropic.lib.tools._beta_builtin_memory_tool.BetaAsyncAbstractMemoryTool": "memguard.integrations.folder.guard:guard_tool",
@@ -181,6 +183,8 @@ adapters = Registry(
         "llama_index.core.storage.chat_store.base.BaseChatStore": "llamaindex",
         "llama_index.core.storage.chat_store.base_db.AsyncDBChatStore": "llamaindex",
         "llama_index.core.memory.types.BaseMemory": "llamaindex",
+        "mem0.memory.main.Memory": "mem0",
+        "mem0.memory.main.AsyncMemory": "mem0",
     },
     shapes={
         "agents.memory.session.Session": (
@@ -203,6 +207,7 @@ kinds = Registry(
         "langgraph-async-sqlite-store": "memguard.integrations.langgraph.open:ASYNC_SQLITE_STORE",
         "openai-agents-sqlite": "memguard.integrations.openai_agents.open:SQLITE",
         "llamaindex-sqlite": "memguard.integrations.llamaindex.open:SQLITE",
+        "mem0": "memguard.integrations.mem0.kind:MEM0",
         "folder": "memguard.integrations.folder.open:FOLDER",
     },
     extras={
@@ -212,6 +217,7 @@ kinds = Registry(
         "langgraph-async-sqlite-store": "langgraph",
         "openai-agents-sqlite": "openai-agents",
         "llamaindex-sqlite": "llamaindex",
+        "mem0": "mem0",
     },
 )
 #: Systems under test of the benches, by base name.

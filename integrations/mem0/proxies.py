@@ -1,0 +1,491 @@
+"""What one call of a guarded Memory works on: Mem0's own methods, on guarded stand-ins for its stores.
+
+Mem0's pipeline is not written again: a copy of the Memory, made for one call, has its vector store, its entity store
+and its database replaced, and Mem0's method is run on that copy. What the call is about (who speaks, what was kept
+out, what was verified) is the stand-ins' own, so it reaches Mem0's worker threads as well.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from memguard.collection import Entry
+from memguard.effects import Call, Operation, drive
+from memguard.errors import MemguardError, UnsupportedError
+from memguard.integrations.mem0.keeping import Admitted, Keeping, Refusal, unscreened
+from memguard.integrations.mem0.owners import (
+    ENTITY,
+    HISTORY,
+    MEMORY,
+    MESSAGES,
+    NOBODY,
+    Owner,
+    checked_filters,
+    messages_context,
+    owner_of,
+)
+from memguard.integrations.mem0.speaking import Speaking
+from memguard.integrations.mem0.table import MemoryPut
+from memguard.labels import Label
+from memguard.record import Trust
+
+#: Raw messages that Mem0 keeps of a session.
+KEPT_MESSAGES = 10
+
+
+class Session:
+    """One call: what it may see, what it declared, and what came of it.
+
+    Args:
+        mine: whether an owner is the principal's; default everybody is.
+        speaking: where the texts of the call are from; None for calls that write none.
+        raises: a refused memory raises inside Mem0's method, which then leaves it out of history and entities by
+            itself; else Mem0 goes on, and the stand-ins leave it out.
+    """
+
+    def __init__(
+        self,
+        keeping: Keeping,
+        memory: Any,
+        *,
+        mine: Callable[[Owner], bool] = lambda owner: True,
+        speaking: Speaking | None = None,
+        raises: bool = True,
+    ) -> None:
+        self.keeping, self.inner, self.mine, self.speaking = keeping, memory, mine, speaking
+        self.raises = raises
+        #: Places in the call of the messages that become memories one by one, in the order of their inserts.
+        self.order: list[int] = []
+        self.mutex = threading.Lock()
+        #: Verified records by identifier.
+        self.entries: dict[str, Entry] = {}
+        #: Labels of what was stored, and whose it is, by identifier.
+        self.labels: dict[str, Label | None] = {}
+        self.owners: dict[str, Owner] = {}
+        self.stored: set[str] = set()
+        self.refused: dict[str, Refusal] = {}
+        #: What memguard raised in here: Mem0 logs some errors and goes on.
+        self.raised: list[MemguardError] = []
+        self.memory = self._working()
+
+    def _working(self) -> Any:
+        """The copy of the Memory that Mem0's methods run on."""
+        working = copy.copy(self.inner)
+        working.__class__ = _working_type(type(self.inner))
+        working._session = self
+        working.vector_store = Vectors(self, MEMORY)
+        working.db = Database(self)
+        working._entity_store = None if self.inner._entity_store is None else Vectors(self, ENTITY)
+        return working
+
+    def run(self, operation: Operation[Any]) -> Any:
+        """Run an operation, and remember what memguard raises."""
+        try:
+            return drive(operation)
+        except MemguardError as error:
+            if not isinstance(error, Held):
+                with self.mutex:
+                    self.raised.append(error)
+            raise
+
+    def remember(self, entry: Entry) -> None:
+        """A verified record."""
+        with self.mutex:
+            self.entries[entry.key] = entry
+
+
+class Held(UnsupportedError):
+    """A memory was kept out by a guard. Only Mem0's own methods see it; they go on without that memory."""
+
+
+def held() -> Held:
+    """The error by which Mem0 leaves a memory out."""
+    return Held("a guard kept this memory out; the call reports it.", code="MG545")
+
+
+_types: dict[type, type] = {}
+
+
+def _working_type(inner: type) -> type:
+    """Mem0's class, with an entity store that is guarded from the first use on."""
+    made = _types.get(inner)
+    if made is None:
+
+        def entity_store(self: Any) -> Any:
+            """The guarded stand-in of Mem0's lazy property."""
+            if self._entity_store is None:
+                _ = self._session.inner.entity_store
+                self._entity_store = Vectors(self._session, ENTITY)
+            return self._entity_store
+
+        made = _types[inner] = type(inner.__name__, (inner,), {"entity_store": property(entity_store)})
+    return made
+
+
+class Vectors:
+    """A vector store of Mem0, guarded. Everything it answers with was verified."""
+
+    #: What users and Mem0 ask of a store besides its records.
+    REACHABLE = ("client", "collection_name", "embedding_model_dims", "col_info", "list_cols", "config")
+
+    def __init__(self, session: Session, kind: str) -> None:
+        self._session, self._kind = session, kind
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Vectors.REACHABLE:
+            return getattr(self._store, name)
+        raise AttributeError(f"{name!r} of the vector store is not reached through a guarded Memory")
+
+    @property
+    def _store(self) -> Any:
+        inner = self._session.inner
+        return inner.vector_store if self._kind == MEMORY else inner.entity_store
+
+    @property
+    def _keeping(self) -> Keeping:
+        return self._session.keeping
+
+    # -- reads -------------------------------------------------------------------------------
+
+    def search(self, query: Any, vectors: Any, top_k: int = 5, filters: Any = None) -> list[Any]:
+        """See ``VectorStoreBase``."""
+        return self._found(filters, lambda: self._store.search(query, vectors, top_k=top_k, filters=filters))
+
+    def keyword_search(self, query: Any, top_k: int = 5, filters: Any = None) -> list[Any] | None:
+        """See ``VectorStoreBase``."""
+        able = True
+
+        def ask() -> Sequence[Any]:
+            nonlocal able
+            answer = self._store.keyword_search(query=query, top_k=top_k, filters=filters)
+            able = answer is not None
+            return answer or []
+
+        found = self._found(filters, ask)
+        return found if able else None
+
+    def search_batch(
+        self, queries: Any, vectors_list: Any, top_k: int = 1, filters: Any = None
+    ) -> list[list[Any]]:
+        """See ``VectorStoreBase``."""
+        return [
+            self.search(query, vector, top_k=top_k, filters=filters)
+            for query, vector in zip(queries, vectors_list, strict=False)
+        ]
+
+    def list(self, filters: Any = None, top_k: Any = None) -> Any:
+        """See ``VectorStoreBase``; the records stand in the first element, as all stores have it."""
+        extra = {} if top_k is None else {"top_k": top_k}
+        return [self._found(filters, lambda: rows_in(self._store.list(filters=filters, **extra)))]
+
+    def get(self, vector_id: Any) -> Any:
+        """See ``VectorStoreBase``. Another owner's answers as one that is not there."""
+        found = self._store.get(vector_id=vector_id)
+        entry = self._session.run(self._one(str(vector_id), found))
+        if entry is None:
+            return None
+        if found is None:  # the store changed its mind
+            found = self._store.get(vector_id=vector_id)
+        return None if found is None else self._made(found, entry)
+
+    def _one(self, id: str, found: Any) -> Operation[Entry | None]:
+        row = None if found is None else dict(found.payload or {})
+        entry = yield from self._keeping.find(self._kind, id, row)
+        if entry is None or not self._session.mine(owner_of(entry.context)):
+            return None
+        self._session.remember(entry)
+        return entry
+
+    def _found(self, filters: Any, ask: Callable[[], Sequence[Any]]) -> list[Any]:
+        session = self._session
+
+        def asked() -> Operation[Sequence[Any]]:
+            found: Sequence[Any] = yield Call(ask)
+            return found
+
+        def search() -> Operation[list[Any]]:
+            checked_filters(filters)
+            found = yield from self._keeping.search(self._kind, filters, asked)
+            mine = [(entry, hit) for entry, hit in found if session.mine(owner_of(entry.context))]
+            speaking = session.speaking
+            if self._kind == MEMORY and speaking is not None and speaking.floor is not None:
+                mine = yield from self._for_prompt(mine, speaking.floor)
+            for entry, _ in mine:
+                session.remember(entry)
+            return [self._made(hit, entry) for entry, hit in mine]
+
+        answer: list[Any] = session.run(search())
+        return answer
+
+    def _for_prompt(self, found: list[Any], floor: Trust) -> Operation[list[Any]]:
+        """What may stand beside new messages in the prompt that facts are taken from: nothing worth less than they."""
+        served = yield from self._keeping.served([entry for entry, _ in found])
+        good = {e.key for e in served if e.label is None or e.label.trust >= floor}
+        return [(entry, hit) for entry, hit in found if entry.key in good]
+
+    def _made(self, found: Any, entry: Entry) -> Any:
+        """The store's own record with the payload that was verified."""
+        return found.model_copy(update={"payload": copy.deepcopy(entry.value)})
+
+    # -- writes ------------------------------------------------------------------------------
+
+    def insert(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
+        """See ``VectorStoreBase``."""
+        vectors = list(vectors)
+        payloads = list(payloads) if payloads is not None else [{} for _ in vectors]
+        ids = [str(id) for id in ids] if ids is not None else [str(uuid.uuid4()) for _ in vectors]
+        new = [at for at, id in enumerate(ids) if id not in self._session.stored]
+        if any(ids[at] in self._session.refused for at in new):
+            raise held()  # Mem0 tries again, one by one
+        table = self._keeping.table
+        if self._kind == ENTITY:
+            puts = [table.put(ENTITY, ids[at], payloads[at], vector=_plain(vectors[at])) for at in new]
+            self._session.run(self._keep_entities(puts))
+            return
+        puts = [self._put(ids[at], payloads[at], _plain(vectors[at])) for at in new]
+        self._session.run(self._keep(puts))
+
+    def update(self, vector_id: Any, vector: Any = None, payload: Any = None) -> None:
+        """See ``VectorStoreBase``."""
+        self._session.run(self._changed(str(vector_id), vector, payload))
+
+    def delete(self, vector_id: Any) -> None:
+        """See ``VectorStoreBase``."""
+        self._session.run(self._gone(str(vector_id)))
+
+    def create_col(self, *args: Any, **options: Any) -> Any:
+        """Refused: a guarded Memory has its collections."""
+        raise _whole("create_col")
+
+    def delete_col(self) -> None:
+        """Refused: everything goes by ``Memory.reset()``."""
+        raise _whole("delete_col")
+
+    def reset(self) -> None:
+        """Refused: everything goes by ``Memory.reset()``."""
+        raise _whole("reset")
+
+    def _put(self, id: str, payload: Mapping[str, Any], vector: Any, *, update: bool = False) -> MemoryPut:
+        speaking = self._session.speaking
+        said = {} if speaking is None else speaking.of_memory(payload)
+        return self._keeping.table.put(MEMORY, id, payload, vector=vector, update=update, **said)
+
+    def _keep(self, puts: Sequence[MemoryPut]) -> Operation[None]:
+        session = self._session
+        admitted: Admitted = yield from self._keeping.admit(puts)
+        if admitted.stored:
+            yield from self._keeping.keep(MEMORY, admitted.stored, {})
+        with session.mutex:
+            for put in admitted.stored:
+                session.stored.add(put.name)
+                session.labels[put.name] = _label(put)
+                session.owners[put.name] = owner_of(put.context)
+            for put in puts:
+                at = session.order.pop(0) if session.order else None
+                refusal = admitted.refused.get(put.name)
+                if refusal is not None:
+                    about = refusal.what if at is None else {"index": at, **refusal.what}
+                    session.refused[put.name] = refusal._replace(what=about)
+        if admitted.refused and session.raises:
+            raise held()
+
+    def _keep_entities(self, puts: Sequence[MemoryPut]) -> Operation[None]:
+        labelled = [unscreened(put, self._label_of_linked(put.value)) for put in puts]
+        yield from self._keeping.keep(ENTITY, labelled, {})
+        self._session.stored.update(put.name for put in puts)
+
+    def _label_of_linked(self, payload: Mapping[str, Any]) -> Label | None:
+        """An entity is worth the least of the memories of this call that it is linked to."""
+        linked = payload.get("linked_memory_ids") or ()
+        labels = [label for id in linked if (label := self._session.labels.get(str(id))) is not None]
+        return min(labels, key=lambda label: label.trust.rank, default=None)
+
+    def _changed(self, id: str, vector: Any, payload: Any) -> Operation[None]:
+        session = self._session
+        entry = session.entries.get(id) or (yield from self._there(id))
+        if entry is None:
+            return
+        old = entry.value
+        backend = self._keeping.table.backend(self._kind)
+        assert backend is not None
+        new = dict(old) if payload is None else backend.after(old, payload, vector=vector is not None)
+        plain = _plain(vector)
+        if self._kind == ENTITY:
+            put = self._keeping.table.put(ENTITY, id, new, vector=plain, update=True)
+            yield from self._keeping.keep(ENTITY, [unscreened(put, entry.label)], {})
+            self._forget(id)
+            return
+        put = self._put(id, new, plain, update=True)
+        if put.context != entry.context:
+            raise _moved(id)
+        if put.text == str(old.get("data") or ""):
+            yield from self._keeping.keep(MEMORY, [unscreened(put, entry.label)], {})
+            session.labels[id] = entry.label
+        else:
+            yield from self._keep([put])
+        self._forget(id)
+
+    def _there(self, id: str) -> Operation[Entry | None]:
+        found = yield Call(self._store.get, vector_id=id)
+        return (yield from self._one(id, found))
+
+    def _gone(self, id: str) -> Operation[None]:
+        session = self._session
+        entry = session.entries.get(id) or (yield from self._there(id))
+        if entry is None:
+            return
+        yield from self._keeping.delete(entry.context, [id])
+        session.labels[id], session.owners[id] = entry.label, owner_of(entry.context)
+        self._forget(id)
+
+    def _forget(self, id: str) -> None:
+        entry = self._session.entries.pop(id, None)
+        if entry is not None:
+            self._session.owners[id] = owner_of(entry.context)
+
+
+class Database:
+    """Mem0's ``SQLiteManager``, guarded."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def _keeping(self) -> Keeping:
+        return self._session.keeping
+
+    def add_history(
+        self, memory_id: str, old_memory: str | None, new_memory: str | None, event: str, **about: Any
+    ) -> None:
+        """See ``SQLiteManager``."""
+        self.batch_add_history(
+            [{"memory_id": memory_id, "old_memory": old_memory, "new_memory": new_memory, "event": event, **about}]
+        )  # fmt: skip
+
+    def batch_add_history(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """See ``SQLiteManager``."""
+        session = self._session
+        puts = []
+        for record in records:
+            id = str(record.get("memory_id"))
+            if id in session.refused and id not in session.stored:
+                continue
+            columns = {
+                "memory_id": record.get("memory_id"),
+                "old_memory": record.get("old_memory"),
+                "new_memory": record.get("new_memory"),
+                "event": record.get("event"),
+                "created_at": record.get("created_at"),
+                "updated_at": record.get("updated_at"),
+                "is_deleted": int(record.get("is_deleted") or 0),
+                "actor_id": record.get("actor_id"),
+                "role": record.get("role"),
+            }
+            context = session.owners.get(id, NOBODY).context(HISTORY)
+            label = session.labels.get(id)
+            puts.append(self._keeping.line(HISTORY, context, str(uuid.uuid4()), columns, label))
+        if puts:
+            session.run(self._keeping.keep(HISTORY, puts, {}))
+
+    def get_history(self, memory_id: str) -> list[dict[str, Any]]:
+        """See ``SQLiteManager``."""
+        return list(self._session.run(self._history(memory_id)))
+
+    def _history(self, memory_id: str) -> Operation[list[dict[str, Any]]]:
+        found = yield from self._keeping.history(memory_id)
+        mine = [entry for entry in found if self._session.mine(owner_of(entry.context))]
+        served = {entry.key: entry for entry in (yield from self._keeping.served(mine))}
+        rows = [entry for entry in mine if entry.key in served]
+        rows.sort(key=lambda e: _moment(e.value))
+        made = []
+        for entry in rows:
+            columns = entry.value["columns"]
+            self._session.labels[entry.key] = served[entry.key].label
+            made.append({"id": entry.key, **columns, "is_deleted": bool(columns["is_deleted"])})
+        return made
+
+    def save_messages(self, messages: Sequence[Mapping[str, Any]], session_scope: str) -> None:
+        """See ``SQLiteManager``."""
+        if messages:
+            self._session.run(self._save(messages, session_scope))
+
+    def _save(self, messages: Sequence[Mapping[str, Any]], scope: str) -> Operation[None]:
+        from datetime import UTC, datetime
+
+        now = datetime.now(UTC).isoformat()
+        context = messages_context(scope)
+        speaking = self._session.speaking
+        puts = []
+        for message in messages:
+            columns = {
+                "session_scope": scope,
+                "role": message.get("role"),
+                "content": message.get("content"),
+                "name": message.get("name"),
+                "created_at": now,
+            }
+            label = None if speaking is None else speaking.of_message(message)
+            puts.append(self._keeping.line(MESSAGES, context, str(uuid.uuid4()), columns, label))
+        held = yield from self._keeping.messages(scope)
+        # Mem0 keeps the ten newest; among rows of one moment, those that were written first.
+        every = [(str(e.value["columns"]["created_at"]), -at, e.key) for at, e in enumerate(held)]
+        every += [(now, -len(held) - at, put.name) for at, put in enumerate(puts)]
+        every.sort(reverse=True)
+        out = {key for _, _, key in every[KEPT_MESSAGES:]}
+        deletes = [entry.key for entry in held if entry.key in out]
+        puts = [put for put in puts if put.key not in out]
+        yield from self._keeping.keep(MESSAGES, puts, {context: deletes} if deletes else {})
+
+    def get_last_messages(self, session_scope: str, limit: int = 10) -> list[dict[str, Any]]:
+        """See ``SQLiteManager``; for a prompt, without those worth less than what the call brings."""
+        found: list[Entry] = self._session.run(self._keeping.messages(session_scope))
+        speaking = self._session.speaking
+        floor = None if speaking is None else speaking.floor
+        good = [e for e in found if floor is None or e.label is None or e.label.trust >= floor]
+        rows = [entry.value["columns"] for entry in good][-limit:] if limit else []
+        return [{name: row[name] for name in ("role", "content", "name", "created_at")} for row in rows]
+
+
+def rows_in(listed: Any) -> list[Any]:
+    """The records of a list, in whichever of Mem0's forms a store answers."""
+    if isinstance(listed, list | tuple) and listed and isinstance(listed[0], list | tuple):
+        return list(listed[0])
+    return list(listed) if isinstance(listed, list | tuple) else []
+
+
+def _moment(value: Mapping[str, Any]) -> tuple[str, str, int]:
+    """How Mem0 orders a history: by creation, then by the second of the change, then as written."""
+    columns = value["columns"]
+    second = str(columns["updated_at"] or "")[:19]
+    return str(columns["created_at"] or ""), second, value["n"]
+
+
+def _plain(vector: Any) -> Any:
+    return vector if vector is None else [float(part) for part in vector]
+
+
+def _label(put: MemoryPut) -> Label | None:
+    said = put.own.get("label")
+    return None if said is None else Label.from_dict(said)
+
+
+def _moved(id: str) -> UnsupportedError:
+    return UnsupportedError(
+        "an update would give a memory to another owner.",
+        code="MG546",
+        where=id,
+        do="Add it under its new owner, and delete it here.",
+    )
+
+
+def _whole(what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{what} of the vector store is not reached through a guarded Memory.",
+        code="MG546",
+        why="It would take memories without their heads.",
+        do="Memory.reset() deletes everything; delete and delete_all what is somebody's.",
+    )
