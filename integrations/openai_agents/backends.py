@@ -87,9 +87,10 @@ class GeneralBackend:
     def __init__(self, session: Any) -> None:
         self.session = session
 
-    def ask(self, *limit: int | None) -> Operation[Sequence[Any]]:
+    def ask(self, *limit: int | None) -> Operation[list[Any]]:
         """The session's own answer."""
-        return (yield Call(self.session.get_items, *limit, **passed.get()))
+        found = yield Call(self.session.get_items, *limit, **passed.get())
+        return list(found)
 
     def contexts(self) -> Operation[Sequence[str]]:
         found = yield from self.recent(self.session.session_id, 1)
@@ -100,10 +101,16 @@ class GeneralBackend:
             return []
         settings = getattr(self.session, "session_settings", None)
         limit = [] if getattr(settings, "limit", None) is None else [EVERY]
-        return self._raws((yield from self.ask(*limit)))
+        return (yield from self._asked(*limit))
 
     def recent(self, session: str, count: int) -> Operation[list[Raw]]:
-        return self._raws((yield from self.ask(count))) if session == self.session.session_id else []
+        return (yield from self._asked(count)) if session == self.session.session_id else []
+
+    def _asked(self, *limit: int) -> Operation[list[Raw]]:
+        try:
+            return self._raws((yield from self.ask(*limit)))
+        except (ValueError, RecursionError) as error:  # what its own decoding says of bytes that are no item
+            raise undecodable(self.session.session_id, "?") from error
 
     def _raws(self, items: Sequence[Any]) -> list[Raw]:
         return [self._raw(at, item) for at, item in enumerate(items)]
