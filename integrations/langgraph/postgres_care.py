@@ -136,7 +136,9 @@ def _checkpoint(
     claim = postgres_rows.checkpoint_claim(key, parent, metadata, record, content, orphan=True)
     mine, own = rows.split_metadata(metadata if isinstance(metadata, Mapping) else {})
     sealed = isinstance(claim.seal, str) and claim.seal.startswith(PREFIX)
-    if not sealed:  # from before the guard, or stripped: what a seal would bind. What it says of itself is not.
+    if (
+        not sealed
+    ):  # from before the guard, or stripped: what a seal would bind. What it says of itself is not.
         own = {"parent": parent} if parent else {}
         claim = claim._replace(seal=None, flaw=None, bound=postgres_rows.bound_by(mine, own))
     if flaw is not None or not isinstance(metadata, Mapping):
@@ -149,7 +151,9 @@ def _content(checkpoint: Any, values: Iterable[tuple[str, str, bytes | None]], r
     shown = {c: postgres_rows.inline(v) for c, v in (checkpoint.get("channel_values") or {}).items()}
     for channel, kind, data in values:
         if kind != "empty":  # nothing: how earlier versions of the saver said so
-            shown[channel] = postgres_rows.stored(kind, sha256(data).digest() if data is not None else bytes(32))
+            shown[channel] = postgres_rows.stored(
+                kind, sha256(data).digest() if data is not None else bytes(32)
+            )
     return postgres_rows.content_of(checkpoint, shown, record)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.checkpoint.serde.types import TASKS, _DeltaSnapshot
 
 from memguard.effects import Call, Operation
 from memguard.errors import TamperedError
@@ -24,7 +24,7 @@ from memguard.integrations.langgraph.operations import Operations
 from memguard.integrations.langgraph.postgres_book import Book, Books, Pair, drawn
 from memguard.integrations.langgraph.postgres_rows import PLAIN, Blob, as_jsonb
 from memguard.integrations.langgraph.saver_base import place_of
-from memguard.integrations.langgraph.serde import Parted, PartedValues, Raw, Sealed
+from memguard.integrations.langgraph.serde import Parted, PartedValues, Raw, Sealed, SealedSnapshot
 from memguard.integrity.index import MAIN, pack_key
 from memguard.integrity.verifier import Context
 
@@ -55,8 +55,41 @@ class PostgresOperations(Operations):
     def _bind(self, inner: Any) -> None:
         super()._bind(inner)
         self._books = Books()
+        # The saver adds to an old checkpoint what its parent's tasks sent, decoding it: that is done here, verified.
+        self._raw._migrate_pending_sends = _nothing_sent
 
     # -- reads -----------------------------------------------------------------------------------
+
+    def get_tuple(self, config: RunnableConfig) -> Operation[CheckpointTuple | None]:
+        """See :class:`~memguard.integrations.langgraph.saver_reads.Reads`."""
+        found = yield from super().get_tuple(config)
+        return (yield from self._with_sends(found)) if found is not None and _is_old(found) else found
+
+    def list(
+        self, config: RunnableConfig | None, filter: Any, before: RunnableConfig | None, limit: int | None
+    ) -> Operation[Sequence[CheckpointTuple]]:
+        """See :class:`~memguard.integrations.langgraph.saver_reads.Reads`."""
+        answer = []
+        for found in (yield from super().list(config, filter, before, limit)):
+            answer.append((yield from self._with_sends(found)) if _is_old(found) else found)
+        return answer
+
+    def _with_sends(self, found: CheckpointTuple) -> Operation[CheckpointTuple]:
+        """A checkpoint of a format before 4, with what its parent's tasks sent, as the saver shows it."""
+        assert found.parent_config is not None
+        parent = yield from super().get_tuple(found.parent_config)
+        sends = [value for _, channel, value in (parent and parent.pending_writes) or () if channel == TASKS]
+        if not sends:
+            return found
+        checkpoint: Any = found.checkpoint
+        versions = checkpoint["channel_versions"]
+        newest = max(versions.values()) if versions else self._inner.get_next_version(None, None)
+        checkpoint = {
+            **checkpoint,
+            "channel_values": {**checkpoint["channel_values"], TASKS: sends},
+            "channel_versions": {**versions, TASKS: newest},
+        }
+        return found._replace(checkpoint=checkpoint)
 
     def _verify(
         self, context: Context, found: CheckpointTuple, thread: str, namespace: str, key: bytes, record: str
@@ -135,7 +168,7 @@ class PostgresOperations(Operations):
                 data = bytes(data)  # a bytearray could still change
                 sealed: Any = Sealed(kind, data)
                 if snapshot:
-                    sealed = postgres_rows.SealedSnapshot(None)
+                    sealed = SealedSnapshot(None)
                     sealed.typed = (kind, data)
                 handed[channel] = sealed
                 mine[channel, new[channel]] = postgres_rows.stored(kind, sha256(data).digest())
@@ -207,9 +240,7 @@ class PostgresOperations(Operations):
         )
         return found
 
-    def _true(
-        self, thread: str, namespace: str, key: str, book: Book
-    ) -> Operation[CheckpointTuple | None]:
+    def _true(self, thread: str, namespace: str, key: str, book: Book) -> Operation[CheckpointTuple | None]:
         """A checkpoint, read undecoded and verified; what it shows is in the book then."""
         place = {"thread_id": thread, "checkpoint_ns": namespace, "checkpoint_id": key}
         record = rows.name(thread, namespace, key)
@@ -259,6 +290,16 @@ class PostgresOperations(Operations):
 
         yield from self._shrink(names, perform, candidates, "prune")
         self._books.forget()
+
+
+def _nothing_sent(*_: Any) -> None:
+    """In the place of the raw saver's ``_migrate_pending_sends``."""
+
+
+def _is_old(found: CheckpointTuple) -> bool:
+    """Whether a checkpoint is of a format that leaves what its parent's tasks sent to the reader."""
+    version = found.checkpoint.get("v", 4)
+    return found.parent_config is not None and isinstance(version, int) and version < 4
 
 
 def _learn_from(found: CheckpointTuple, book: Book, record: str) -> None:

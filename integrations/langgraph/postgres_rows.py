@@ -19,7 +19,6 @@ from hashlib import sha256
 from typing import Any
 
 from langgraph.checkpoint.base import CheckpointTuple
-from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from memguard.errors import TamperedError
 from memguard.integrations.langgraph import rows
@@ -52,12 +51,6 @@ def _number(text: str) -> float | int:
         exponent = exact.as_tuple().exponent
         return int(exact) if isinstance(exponent, int) and exponent >= 0 else float(text)
     return float(text) + 0.0  # of -0.0, zero
-
-
-class SealedSnapshot(_DeltaSnapshot):
-    """A delta channel's snapshot that is serialised already; the saver tells snapshots by their type."""
-
-    typed: tuple[str, bytes]
 
 
 def inline(value: Any) -> Blob:
@@ -147,9 +140,7 @@ def checkpoint_claim(
     if not isinstance(seal, str) or not seal.startswith(PREFIX):
         flaw = untagged(record)
     raw = key.encode("utf-8", "surrogatepass")
-    return Claim(
-        rows.CHECKPOINT, pack_key(key), MAIN, raw, seal, bound, record, content, flaw=flaw
-    )
+    return Claim(rows.CHECKPOINT, pack_key(key), MAIN, raw, seal, bound, record, content, flaw=flaw)
 
 
 def sealed_parent(metadata: object) -> str | None:

@@ -12,11 +12,10 @@ from langgraph.checkpoint.base import CheckpointTuple
 
 from memguard.effects import Call, Operation
 from memguard.integrations.langgraph import postgres_rows, rows
-from memguard.integrations.langgraph.postgres_schema import SAVER, PostgresSchema
+from memguard.integrations.langgraph.postgres_schema import Schema
 from memguard.integrations.langgraph.scan import reading
 from memguard.integrity.verifier import Claim, Context
 
-TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
 _PLACE = "thread_id = %s AND checkpoint_ns = %s"
 _CHECKPOINTS = f"SELECT checkpoint_id, parent_checkpoint_id, metadata FROM checkpoints WHERE {_PLACE}"  # noqa: S608
 _WRITES = (
@@ -33,6 +32,38 @@ _HINT = (
     "SELECT count(*), coalesce(sum(hashtextextended(t.xmin::text || t.ctid::text, %s)), 0)::text "
     "FROM {} AS t {}"
 )
+TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+_MOMENT = "SELECT pg_current_snapshot()::text"
+_COLUMNS = {
+    "checkpoints": {
+        "thread_id": "text",
+        "checkpoint_ns": "text",
+        "checkpoint_id": "text",
+        "parent_checkpoint_id": "text",
+        "type": "text",
+        "checkpoint": "jsonb",
+        "metadata": "jsonb",
+    },
+    "checkpoint_blobs": {
+        "thread_id": "text",
+        "checkpoint_ns": "text",
+        "channel": "text",
+        "version": "text",
+        "type": "text",
+        "blob": "bytea",
+    },
+    "checkpoint_writes": {
+        "thread_id": "text",
+        "checkpoint_ns": "text",
+        "checkpoint_id": "text",
+        "task_id": "text",
+        "task_path": "text",
+        "idx": "int4",
+        "channel": "text",
+        "type": "text",
+        "blob": "bytea",
+    },
+}
 Statement = tuple[str, tuple[Any, ...]]
 
 
@@ -47,9 +78,9 @@ class PostgresScan:
     def bind(self, raw: Any) -> None:
         """See :class:`~memguard.integrations.langgraph.scan.Scan`."""
         self._saver = raw
-        self._schema = PostgresSchema(SAVER)
+        self._schema = Schema(_COLUMNS)
 
-    def _all(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
+    def _all(self, sql: str, values: Any = ()) -> Any:
         with self._saver._cursor() as cursor:
             cursor.execute(sql, values)
             return [tuple(row.values()) for row in cursor.fetchall()]
@@ -79,12 +110,23 @@ class PostgresScan:
         where, values = ("", ()) if thread is None else ("WHERE t.thread_id = %s", (thread,))
         sql = " UNION ALL ".join(_HINT.format(table, where) for table in (TABLES[0], TABLES[2]))
         with reading(thread or "(all)", ""):
-            found = yield Call(self._all, sql, (self._seed, *values) * 2)
+            try:
+                found = yield Call(self._all, sql, (self._seed, *values) * 2)
+            except psycopg.errors.UndefinedColumn:  # not a table any more: whatever it is, it is looked at
+                yield Call(self.abandon)
+                return object()
         return thread, *map(tuple, found)
 
     def sound(self) -> Operation[None]:
-        """That nothing stands on the tables that could bend a read or a write."""
-        yield from self._schema.check(self._all)
+        """That nothing stands on the tables that could bend a read or a write. Looks again once anybody wrote.
+
+        Raises:
+            TamperedError: case ``schema``.
+        """
+        ((moment,),) = yield Call(self._all, _MOMENT)
+        if moment != self._schema.seen:
+            self._schema.check((yield Call(self._all, self._schema.statement, self._schema.values)))
+            self._schema.seen = moment
 
     def contexts(self, thread: str | None) -> Operation[Sequence[str]]:
         """See :class:`~memguard.integrations.langgraph.scan.Scan`."""
@@ -130,7 +172,7 @@ DELETE FROM checkpoint_blobs AS b WHERE b.thread_id = %s AND b.checkpoint_ns = %
 class AsyncPostgresScan(PostgresScan):
     """AsyncPostgresSaver: the same tables over its asynchronous connection."""
 
-    async def _all(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
+    async def _all(self, sql: str, values: Any = ()) -> Any:
         async with self._saver._cursor() as cursor:
             await cursor.execute(sql, values)
             return [tuple(row.values()) for row in await cursor.fetchall()]

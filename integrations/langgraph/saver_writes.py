@@ -182,7 +182,7 @@ class Writes(Reads):
     def _in_rows(
         self, config: RunnableConfig, checkpoint: Any, metadata: Any, own: dict[str, Any], new_versions: Any
     ) -> Operation[tuple[dict[str, Any], Any, bytes, tuple[bytes, ...]]]:
-        """Of a saver with a row for each channel version: metadata and checkpoint to hand over, digest, bound fields."""
+        """Of a saver with rows for channel versions: metadata and checkpoint to hand over, digest, bound fields."""
         raise NotImplementedError("only PostgresOperations lays a checkpoint out so")
         yield
 

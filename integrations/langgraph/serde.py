@@ -13,6 +13,7 @@ from typing import Any
 
 import ormsgpack
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from memguard.errors import IntegrityError, TamperedError
 
@@ -33,7 +34,13 @@ class SealedCheckpoint(dict[str, Any]):
     typed: tuple[str, bytes]
 
 
-_MADE = (Sealed, SealedCheckpoint)
+class SealedSnapshot(_DeltaSnapshot):
+    """A delta channel's snapshot that is serialised already; savers tell snapshots by their type."""
+
+    typed: tuple[str, bytes]
+
+
+_MADE = (Sealed, SealedCheckpoint, SealedSnapshot)
 
 
 class Parted(dict[str, Any]):
