@@ -158,6 +158,8 @@ embedders = Registry("embedder", "memguard.embedders:NAMES", extras={"minilm": "
 anchors = Registry("anchor", "memguard.anchors:SCHEMES")
 #: By URI scheme.
 keys = Registry("key", "memguard.keys:SCHEMES")
+#: Where the client library of Claude keeps the base classes of memory tools.
+_TOOLS = "anthropic.lib.tools._beta_builtin_memory_tool"
 #: By qualified name of the type that is wrapped.
 adapters = Registry(
     "adapter",
@@ -171,9 +173,10 @@ adapters = Registry(
         "llama_index.core.memory.types.BaseMemory": "memguard.integrations.llamaindex.guard:memory",
         "mem0.memory.main.Memory": "memguard.integrations.mem0.guard:guard_memory",
         "mem0.memory.main.AsyncMemory": "memguard.integrations.mem0.guard:guard_memory",
+        "memguard.integrations.mcp.graph.KnowledgeGraph": "memguard.integrations.mcp.guard:guard_graph",
         "memguard.integrations.folder.folder.MemoryFolder": "memguard.integrations.folder.guard:guard_folder",
-        "anthropic.lib.tools._beta_builtin_memory_tool.BetaAbstractMemoryTool": "memguard.integrations.folder.guard:guard_tool",
-        "anthropic.lib.tools._beta_builtin_memory_tool.BetaAsyncAbstractMemoryTool": "memguard.integrations.folder.guard:guard_tool",
+        f"{_TOOLS}.BetaAbstractMemoryTool": "memguard.integrations.folder.guard:guard_tool",
+        f"{_TOOLS}.BetaAsyncAbstractMemoryTool": "memguard.integrations.folder.guard:guard_tool",
     },
     extras={
         "langgraph.checkpoint.base.BaseCheckpointSaver": "langgraph",
@@ -209,6 +212,7 @@ kinds = Registry(
         "llamaindex-sqlite": "memguard.integrations.llamaindex.open:SQLITE",
         "mem0": "memguard.integrations.mem0.kind:MEM0",
         "folder": "memguard.integrations.folder.open:FOLDER",
+        "mcp-memory": "memguard.integrations.mcp.open:GRAPH",
     },
     extras={
         "langgraph-sqlite-saver": "langgraph",
@@ -227,18 +231,36 @@ cases = Registry("case", "memguard.bench.integrity.cases:BY_ID")
 #: Command groups that live above the command line's floor, by verb.
 commands = Registry(
     "command",
-    {"bench": "memguard.bench.cli:bench"},
-    helps={"bench": "Measure a memory: what it costs to guard it, and what that buys."},
+    {"bench": "memguard.bench.cli:bench", "conformance": "memguard.bench.conformance.command:conformance"},
+    helps={
+        "bench": "Measure a memory: what it costs to guard it, and what that buys.",
+        "conformance": "Measure your own store with the bench's cases, bare and guarded.",
+    },
+)
+#: Parts of the conformance kit, by the name under which :mod:`memguard.testing.conformance` gives them out.
+kits = Registry(
+    "part of the conformance kit",
+    {
+        "Functions": "memguard.bench.conformance.raw:Functions",
+        "JsonFile": "memguard.bench.conformance.raw:JsonFile",
+        "RawRecord": "memguard.bench.conformance.raw:RawRecord",
+        "RawStore": "memguard.bench.conformance.raw:RawStore",
+        "SqliteTable": "memguard.bench.conformance.raw:SqliteTable",
+        "StoreConformance": "memguard.bench.conformance.suite:StoreConformance",
+        "Subject": "memguard.bench.conformance.subject:Subject",
+        "measure": "memguard.bench.conformance.measure:measure",
+    },
+    extras={"StoreConformance": "conformance"},
 )
 
 ALL: Mapping[str, Registry] = {
     registry.kind: registry
-    for registry in (guards, embedders, anchors, keys, adapters, kinds, suts, cases, commands)
+    for registry in (guards, embedders, anchors, keys, adapters, kinds, suts, cases, commands, kits)
 }
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Every name of a kind: guard, embedder, anchor, key, adapter, kind of store, sut or command."""
+    """Every name of a kind: guard, embedder, anchor, key, adapter, kind of store, sut, command or part of the kit."""
     return ALL[kind].names()
 
 
