@@ -16,6 +16,7 @@ import click
 
 from memguard.bench.answers import FORMATS, SUFFIXES, json_option
 from memguard.bench.attack.command import attack
+from memguard.bench.cost.command import cost
 from memguard.bench.overhead.command import overhead
 from memguard.bench.reading.command import reading
 from memguard.cli.groups import Group
@@ -29,6 +30,7 @@ def bench() -> None:
 
 
 bench.add_command(attack)
+bench.add_command(cost)
 bench.add_command(overhead)
 bench.add_command(reading)
 
