@@ -11,6 +11,7 @@ after the commit. The expiry column may move by reads, so it is held to a range 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -143,6 +144,19 @@ def place_of(stored: Stored, own: bytes, now: float) -> bytes:
         stored.vectors,
         _odd_expiry(stored.expires, stored.ttl, own, now),
     )
+
+
+def lasts(stored: Stored, own: Mapping[str, Any], now: float) -> bool:
+    """Whether a row that was just written expires as it was asked to."""
+    if stored.expires is None:
+        return True  # it cannot be seen
+    if "exp" not in own:
+        return stored.expires == stored.ttl == "NULL"
+    try:
+        near = abs(float(stored.ttl) - own["ttl"]) <= 0.5  # PostgreSQL rounds to whole minutes
+    except ValueError:
+        return False
+    return near and not _odd_expiry(stored.expires, stored.ttl, json.dumps(own).encode(), now)
 
 
 def _odd_expiry(expires: str | None, ttl: str, own: bytes, now: float) -> bytes:

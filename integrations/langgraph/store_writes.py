@@ -19,6 +19,7 @@ from memguard.integrations.langgraph.store_rows import (
     Namespace,
     claim_of,
     context_of,
+    lasts,
     name,
     namespace_of,
     place_of,
@@ -260,7 +261,8 @@ class Writes:
             assert seal is not None
             held = stored is not None and self.table.form.matches(stored.value, entry.expected)
             created = self._made.get((context.id, key), (b"", ""))[1] if key in part.there else None
-            if stored is None or not held or not self.table.fresh(stored, started, until, created):
+            held = held and self.table.fresh(stored, started, until, created)
+            if stored is None or not held or not lasts(stored, entry.own, now):
                 error = _altered(name(part.namespace, key))
                 if stored is None or self.custody.enforcing:
                     raise error
