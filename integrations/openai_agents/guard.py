@@ -55,12 +55,13 @@ def guard_session(mg: MemGuard, session: Any, name: str | None, overrides: Mappi
             )
     places, overrides = taken(overrides)
     backend, holder, place = _backend(base)
-    table = SessionTable(
-        backend, SealedCodec(session) if encrypts else PlainCodec(), mg.config.guards.limits.max_nodes
-    )
+    # The key of an encrypted session is derived from its id, so it opens no other one.
+    alone = encrypts or not backend.reaches
+    codec = SealedCodec(session) if encrypts else PlainCodec()
+    table = SessionTable(backend, codec, mg.config.guards.limits.max_nodes, alone=base if alone else None)
     collection = Collection(mg, table, conversation=True)
     collection.open(holder, name, kind=KIND, place=place, overrides=overrides)
-    if not backend.reaches:
+    if alone:
         _only_its_own(collection, base)
     bound = binding(mg, collection.store, places, "thread")
     operations = SessionOperations(session, base, collection, bound)

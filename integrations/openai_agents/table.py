@@ -25,16 +25,20 @@ class SessionTable:
 
     Args:
         most: nodes of an item that are looked at for text.
+        alone: the session whose items are all that can be read here; None where those of others can be too.
     """
 
     atomic = True
 
-    def __init__(self, backend: Backend, codec: PlainCodec | SealedCodec, most: int) -> None:
-        self.backend, self.codec, self._most = backend, codec, most
+    def __init__(
+        self, backend: Backend, codec: PlainCodec | SealedCodec, most: int, *, alone: Any = None
+    ) -> None:
+        self.backend, self.codec, self._most, self._alone = backend, codec, most, alone
         self.ordered = backend.ordered
 
     def contexts(self) -> Operation[Sequence[str]]:
-        return (yield from self.backend.contexts())
+        found = yield from self.backend.contexts()
+        return [name for name in found if self._alone is None or name == self._alone.session_id]
 
     def rows(self, context: str) -> Operation[Sequence[Stored]]:
         return self._stored(context, (yield from self.backend.rows(context)))
