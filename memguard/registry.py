@@ -171,6 +171,8 @@ adapters = Registry(
         "llama_index.core.storage.chat_store.base.BaseChatStore": "memguard.integrations.llamaindex.guard:chat",
         "llama_index.core.storage.chat_store.base_db.AsyncDBChatStore": "memguard.integrations.llamaindex.guard:sql",
         "llama_index.core.memory.types.BaseMemory": "memguard.integrations.llamaindex.guard:memory",
+        "letta_client.AsyncLetta": "memguard.integrations.letta.guard:guard_letta",
+        "letta_client.Letta": "memguard.integrations.letta.guard:guard_letta",
         "mem0.memory.main.Memory": "memguard.integrations.mem0.guard:guard_memory",
         "mem0.memory.main.AsyncMemory": "memguard.integrations.mem0.guard:guard_memory",
         "memguard.integrations.mcp.graph.KnowledgeGraph": "memguard.integrations.mcp.guard:guard_graph",
@@ -186,6 +188,8 @@ adapters = Registry(
         "llama_index.core.storage.chat_store.base.BaseChatStore": "llamaindex",
         "llama_index.core.storage.chat_store.base_db.AsyncDBChatStore": "llamaindex",
         "llama_index.core.memory.types.BaseMemory": "llamaindex",
+        "letta_client.AsyncLetta": "letta",
+        "letta_client.Letta": "letta",
         "mem0.memory.main.Memory": "mem0",
         "mem0.memory.main.AsyncMemory": "mem0",
     },
@@ -231,10 +235,15 @@ cases = Registry("case", "memguard.bench.integrity.cases:BY_ID")
 #: Command groups that live above the command line's floor, by verb.
 commands = Registry(
     "command",
-    {"bench": "memguard.bench.cli:bench", "conformance": "memguard.bench.conformance.command:conformance"},
+    {
+        "bench": "memguard.bench.cli:bench",
+        "conformance": "memguard.bench.conformance.command:conformance",
+        "mcp-proxy": "memguard.integrations.mcp.command:mcp_proxy",
+    },
     helps={
         "bench": "Measure a memory: what it costs to guard it, and what that buys.",
         "conformance": "Measure your own store with the bench's cases, bare and guarded.",
+        "mcp-proxy": "Guard an MCP memory server over stdio.",
     },
 )
 #: Parts of the conformance kit, by the name under which :mod:`memguard.testing.conformance` gives them out.

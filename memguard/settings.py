@@ -115,6 +115,13 @@ class Read(Part):
         le=100,
         description="times the asked number of candidates that are looked at where trusted and untrusted ones meet",
     )
+    fusion: Literal["off", "lexical"] = Field(
+        default="off",
+        description="lexical: a search is ordered by the store's relevance and the question's words together",
+    )
+    fusion_window: int = Field(
+        default=5, ge=1, le=100, description="times the asked number of candidates that fusion orders"
+    )
     max_candidates: int = Field(
         default=1000,
         ge=1,
@@ -369,6 +376,16 @@ class Observe(Part):
     )
 
 
+class Letta(Part):
+    """[letta]: what an agent on a Letta server may do to its own memory."""
+
+    server_edits: Literal["approve", "read_only", "verify"] = Field(
+        default="approve",
+        description="the guard approves each call of its memory tools, or blocks are read-only to it, "
+        "or it edits freely and every difference is reported after the turn",
+    )
+
+
 class Log(Part):
     """[log]: what logs may hold of a memory."""
 
@@ -397,7 +414,14 @@ class Config(Part):
     schema_version: Literal[1] = Field(default=1, alias="schema", description="version of this file's format")
     preset: Literal["off", "observe", "balanced", "strict"] = "balanced"
     keys: Uri | None = Field(default=None, description="key URI: file:PATH, env:NAME or memory:")
-    anchor: Uri | None = Field(default=None, description="anchor URI: file:FOLDER, sqlite:PATH or memory:")
+    anchor: Uri | None = Field(
+        default=None, description="anchor URI: file:FOLDER, sqlite:PATH, postgresql://USER@HOST/DB or memory:"
+    )
+    state: Literal["home", "anchor"] | None = Field(
+        default=None,
+        description="where the guard's own tables are: home/state.db, or the anchor's database (the default where "
+        "the anchor is PostgreSQL)",
+    )
     integrity: Integrity = Integrity()
     write: Write = Write()
     read: Read = Read()
@@ -415,6 +439,7 @@ class Config(Part):
         default_factory=dict,
         description="sources that sign, by kind:id (with * for many); the longest match wins",
     )
+    letta: Letta = Letta()
     log: Log = Log()
 
     @field_validator("attested")
