@@ -20,7 +20,7 @@ from memguard.integrations.mem0.owners import (
     checked_filters,
     given,
 )
-from memguard.integrations.mem0.proxies import Session
+from memguard.integrations.mem0.session import Session
 from memguard.integrations.mem0.speaking import Speaking, Updating
 from memguard.labels import Label
 from memguard.reading import Page
@@ -165,15 +165,19 @@ class Calls:
     def _listed(self, name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> Operation[Any]:
         """A search or a list: as many as were asked for, made up from those behind where some are taken out."""
         options = dict(options)
-        if not any(key in options for key in IDENTITIES):  # Mem0 says itself that they belong into the filters
+        if not any(
+            key in options for key in IDENTITIES
+        ):  # Mem0 says itself that they belong into the filters
             filters = self._narrowed(checked_filters(options.get("filters")), "read")
             if filters is None:
                 return {"results": []}
             options["filters"] = filters
         asked = options.get("top_k", 20)
         if not isinstance(asked, int) or isinstance(asked, bool) or asked <= 0:
-            return (yield from self._mem0(self.session(), name, *args, **options))  # Mem0 has its word on these
-        search = self._mg.reading.search(asked)
+            return (
+                yield from self._mem0(self.session(), name, *args, **options)
+            )  # Mem0 has its word on these
+        search = self._mg.reading.search(asked, str(args[0]) if args else None)
         window = search.window
         while True:
             session = self.session()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from memguard.collection import FIELD, Put, Stored, opened
 from memguard.errors import IntegrityError, TamperedError
-from memguard.integrations.mem0.backends import _tables_only
+from memguard.integrations.mem0.backends import tables_only
 from memguard.integrations.mem0.owners import HISTORY, MESSAGES, NOBODY, messages_context, scope_of
 from memguard.integrity.canonical import canonical_json
 
@@ -70,7 +70,7 @@ class Journal:
             ((version,),) = db.connection.execute("PRAGMA data_version").fetchall()
             ((schema,),) = db.connection.execute("PRAGMA schema_version").fetchall()
             if self._sound_at != (id(db), schema):
-                _tables_only(db.connection, str(db.db_path))
+                tables_only(db.connection, str(db.db_path))
                 self._sound_at = (id(db), schema)
         return (version, schema)
 
@@ -85,13 +85,16 @@ class Journal:
         """Every row of a context."""
         columns = ", ".join(COLUMNS[kind])
         if kind == MESSAGES:
-            query, values = "WHERE session_scope IS ?", (scope_of(context),)
+            query, values = "WHERE session_scope IS ?", [scope_of(context)]
         elif context == NOBODY.context(HISTORY):
-            query, values = "", ()
+            query, values = "", []
         else:
             place = _place(context)
-            query, values = "WHERE id >= ? AND id < ?", (f"{place}.", f"{place}/")
-        found = self._ask(f"SELECT id, {columns} FROM {TABLES[kind]} {query} ORDER BY rowid", values)
+            query, values = "WHERE id >= ? AND id < ?", [f"{place}.", f"{place}/"]
+        found = self._ask(
+            f"SELECT id, {columns} FROM {TABLES[kind]} {query} ORDER BY rowid",  # noqa: S608 - constants
+            values,
+        )
         made = [_stored(kind, id, rest) for id, *rest in found]
         return [stored for stored, said in made if kind == MESSAGES or said == context]
 
@@ -116,7 +119,7 @@ class Journal:
         """Insert and delete rows in one transaction."""
         columns = COLUMNS[kind]
         marks = ", ".join("?" * (len(columns) + 1))
-        insert = f"INSERT INTO {TABLES[kind]} (id, {', '.join(columns)}) VALUES ({marks})"
+        insert = f"INSERT INTO {TABLES[kind]} (id, {', '.join(columns)}) VALUES ({marks})"  # noqa: S608
         gone = [stored.value["id"] for context, keys in deletes.items()
                 for stored in self.fetch(kind, context, keys).values()]  # fmt: skip
         db = self._memory.db
@@ -124,7 +127,8 @@ class Journal:
             connection = db.connection
             connection.execute("BEGIN")
             try:
-                connection.executemany(f"DELETE FROM {TABLES[kind]} WHERE id IS ?", [(id,) for id in gone])
+                delete = f"DELETE FROM {TABLES[kind]} WHERE id IS ?"  # noqa: S608 - constants
+                connection.executemany(delete, [(id,) for id in gone])
                 connection.executemany(
                     insert, [(_id(put), *(put.value.columns.get(c) for c in columns)) for put in puts]
                 )
@@ -142,9 +146,8 @@ class Journal:
             try:
                 for stored, own in sealed:
                     new = _spelled(context, stored.key, stored.value["n"], own)
-                    connection.execute(
-                        f"UPDATE {TABLES[kind]} SET id = ? WHERE id IS ?", (new, stored.value["id"])
-                    )
+                    rename = f"UPDATE {TABLES[kind]} SET id = ? WHERE id IS ?"  # noqa: S608 - constants
+                    connection.execute(rename, (new, stored.value["id"]))
                 connection.execute("COMMIT")
             except BaseException:
                 connection.execute("ROLLBACK")

@@ -102,16 +102,14 @@ class GuardedMemory:
         self._calls.close()
 
 
-
 class GuardedSyncMemory(GuardedMemory):
     """A Memory whose memories cannot be changed behind its back; see :class:`GuardedMemory`."""
 
     def __enter__(self) -> GuardedSyncMemory:
         return self
 
-    def __exit__(self, *details: Any) -> bool:
+    def __exit__(self, *details: Any) -> None:
         self.close()
-        return False
 
 
 class GuardedAsyncMemory(GuardedMemory):
@@ -157,6 +155,5 @@ class GuardedAsyncMemory(GuardedMemory):
     async def __aenter__(self) -> GuardedAsyncMemory:
         return self
 
-    async def __aexit__(self, *details: Any) -> bool:
+    async def __aexit__(self, *details: Any) -> None:
         self.close()
-        return False

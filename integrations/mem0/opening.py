@@ -8,24 +8,26 @@ from typing import Any
 from memguard.integrations.mem0.pickles import check_files
 
 
-def look(config: Mapping[str, Any]) -> int:
-    """Look at the files that opening this configuration would unpickle; how many pickles there were.
+def look(settings: Any) -> int:
+    """Look at the files that opening a vector store would unpickle; how many pickles there were.
+
+    Args:
+        settings: Mem0's ``MemoryConfig``.
 
     Raises:
         TamperedError: MG540.
     """
-    store = config.get("vector_store") or {}
-    provider, settings = store.get("provider", "qdrant"), store.get("config") or {}
-    collection = settings.get("collection_name", "mem0")
-    if any(settings.get(remote) for remote in ("host", "url", "client")):
+    store = settings.vector_store
+    if any(getattr(store.config, remote, None) for remote in ("host", "url", "client")):
         return 0
-    path = settings.get("path") or {"qdrant": "/tmp/qdrant", "faiss": f"/tmp/faiss/{collection}"}.get(provider)
-    return check_files(provider, path, collection)
+    return check_files(store.provider, getattr(store.config, "path", None))
 
 
 def opened(config: Mapping[str, Any], *, asynchronous: bool = False) -> Any:
     """See :func:`memguard.integrations.mem0.from_config`."""
-    look(config)
-    import mem0
+    import mem0  # type: ignore[import-untyped]
+    from mem0.configs.base import MemoryConfig  # type: ignore[import-untyped]
 
-    return (mem0.AsyncMemory if asynchronous else mem0.Memory).from_config(dict(config))
+    settings = MemoryConfig(**config)
+    look(settings)
+    return (mem0.AsyncMemory if asynchronous else mem0.Memory)(settings)

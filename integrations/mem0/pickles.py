@@ -59,7 +59,7 @@ def check_qdrant(path: str | Path) -> int:
     return seen
 
 
-def check_files(provider: str, path: str | Path | None, collection: str = "") -> int:
+def check_files(provider: str, path: str | Path | None) -> int:
     """Look at the files of a vector store of Mem0 before it is opened; how many pickles there were.
 
     Raises:
@@ -119,9 +119,9 @@ def _imports(raw: bytes) -> Iterator[tuple[str, str]]:
         elif name == "MEMOIZE":
             memo[len(memo)] = stack[-1] if stack else None
         elif name in ("PUT", "BINPUT", "LONG_BINPUT"):
-            memo[int(argument)] = stack[-1] if stack else None
+            memo[int(str(argument))] = stack[-1] if stack else None
         elif name in ("GET", "BINGET", "LONG_BINGET"):
-            stack.append(memo.get(int(argument)))
+            stack.append(memo.get(int(str(argument))))
         elif isinstance(argument, str) and "UNICODE" in name:
             stack.append(argument)
         elif name not in ("FRAME", "PROTO"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memguard.errors import IntegrityError, TamperedError
-from memguard.integrations.mem0.backends import PAGE, Backend, Row, _tables_only, digest, packed
+from memguard.integrations.mem0.backends import PAGE, Backend, Row, digest, packed, tables_only
 from memguard.integrations.mem0.owners import IDENTITIES, Owner
 from memguard.integrations.mem0.pickles import point_of
 from memguard.integrity.canonical import canonical_json
@@ -40,7 +40,7 @@ class Qdrant(Backend):
             ((version,),) = connection.execute("PRAGMA data_version").fetchall()
             ((schema,),) = connection.execute("PRAGMA schema_version").fetchall()
             if self._schema != schema:
-                _tables_only(connection, self.place() or "")
+                tables_only(connection, self.place() or "")
                 self._schema = schema
             return (version, schema)
         return "memory"

@@ -103,7 +103,9 @@ class Speaking:
         record = Record(text_of(content), self._store, "", source, lineage)
         record = subject(record, (self._owner.context(MEMORY),), content, None)
         if not screening.writes:
-            self._labels[_key(message)] = Label(source, screening.trust(source) or Trust.UNKNOWN, None, lineage)
+            self._labels[_key(message)] = Label(
+                source, screening.trust(source) or Trust.UNKNOWN, None, lineage
+            )
             return message
         outcome: Outcome = yield Twin(screening.write, screening.awrite, record)
         decision = outcome.decision

@@ -211,7 +211,7 @@ def remade_payload(payload: Mapping[str, Any]) -> dict[str, Any]:
     """A payload whose hash and lemmas are those of its text, as Mem0 makes them."""
     import hashlib
 
-    from mem0.utils.lemmatization import lemmatize_for_bm25
+    from mem0.utils.lemmatization import lemmatize_for_bm25  # type: ignore[import-untyped]
 
     text = str(payload.get("data") or "")
     return {
@@ -235,4 +235,3 @@ def _stored(row: Row) -> Stored:
     except (TypeError, ValueError, RecursionError):
         content = repr(own).encode("utf-8", "surrogatepass")
     return Stored(row.id, content, seal, said, row.vectors, own, row.flaw)
-

@@ -1,129 +1,24 @@
-"""What one call of a guarded Memory works on: Mem0's own methods, on guarded stand-ins for its stores.
-
-Mem0's pipeline is not written again: a copy of the Memory, made for one call, has its vector store, its entity store
-and its database replaced, and Mem0's method is run on that copy. What the call is about (who speaks, what was kept
-out, what was verified) is the stand-ins' own, so it reaches Mem0's worker threads as well.
-"""
+"""The stand-in of a vector store of Mem0, for one call: everything it answers with was verified."""
 
 from __future__ import annotations
 
 import copy
-import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memguard.collection import Entry
-from memguard.effects import Call, Operation, drive
-from memguard.errors import MemguardError, UnsupportedError
-from memguard.integrations.mem0.keeping import Admitted, Keeping, Refusal, unscreened
-from memguard.integrations.mem0.owners import (
-    ENTITY,
-    HISTORY,
-    MEMORY,
-    MESSAGES,
-    NOBODY,
-    Owner,
-    checked_filters,
-    messages_context,
-    owner_of,
-)
-from memguard.integrations.mem0.speaking import Speaking
+from memguard.effects import Call, Operation
+from memguard.errors import UnsupportedError
+from memguard.integrations.mem0.keeping import Admitted, Keeping, unscreened
+from memguard.integrations.mem0.owners import ENTITY, MEMORY, checked_filters, owner_of
+from memguard.integrations.mem0.session import Session, held
 from memguard.integrations.mem0.table import MemoryPut
 from memguard.labels import Label
 from memguard.record import Trust
 
-#: Raw messages that Mem0 keeps of a session.
-KEPT_MESSAGES = 10
-
-
-class Session:
-    """One call: what it may see, what it declared, and what came of it.
-
-    Args:
-        mine: whether an owner is the principal's; default everybody is.
-        speaking: where the texts of the call are from; None for calls that write none.
-        raises: a refused memory raises inside Mem0's method, which then leaves it out of history and entities by
-            itself; else Mem0 goes on, and the stand-ins leave it out.
-    """
-
-    def __init__(
-        self,
-        keeping: Keeping,
-        memory: Any,
-        *,
-        mine: Callable[[Owner], bool] = lambda owner: True,
-        speaking: Speaking | None = None,
-        raises: bool = True,
-    ) -> None:
-        self.keeping, self.inner, self.mine, self.speaking = keeping, memory, mine, speaking
-        self.raises = raises
-        #: Places in the call of the messages that become memories one by one, in the order of their inserts.
-        self.order: list[int] = []
-        self.mutex = threading.Lock()
-        #: Verified records by identifier.
-        self.entries: dict[str, Entry] = {}
-        #: Labels of what was stored, and whose it is, by identifier.
-        self.labels: dict[str, Label | None] = {}
-        self.owners: dict[str, Owner] = {}
-        self.stored: set[str] = set()
-        self.refused: dict[str, Refusal] = {}
-        #: What memguard raised in here: Mem0 logs some errors and goes on.
-        self.raised: list[MemguardError] = []
-        self.memory = self._working()
-
-    def _working(self) -> Any:
-        """The copy of the Memory that Mem0's methods run on."""
-        working = copy.copy(self.inner)
-        working.__class__ = _working_type(type(self.inner))
-        working._session = self
-        working.vector_store = Vectors(self, MEMORY)
-        working.db = Database(self)
-        working._entity_store = None if self.inner._entity_store is None else Vectors(self, ENTITY)
-        return working
-
-    def run(self, operation: Operation[Any]) -> Any:
-        """Run an operation, and remember what memguard raises."""
-        try:
-            return drive(operation)
-        except MemguardError as error:
-            if not isinstance(error, Held):
-                with self.mutex:
-                    self.raised.append(error)
-            raise
-
-    def remember(self, entry: Entry) -> None:
-        """A verified record."""
-        with self.mutex:
-            self.entries[entry.key] = entry
-
-
-class Held(UnsupportedError):
-    """A memory was kept out by a guard. Only Mem0's own methods see it; they go on without that memory."""
-
-
-def held() -> Held:
-    """The error by which Mem0 leaves a memory out."""
-    return Held("a guard kept this memory out; the call reports it.", code="MG545")
-
-
-_types: dict[type, type] = {}
-
-
-def _working_type(inner: type) -> type:
-    """Mem0's class, with an entity store that is guarded from the first use on."""
-    made = _types.get(inner)
-    if made is None:
-
-        def entity_store(self: Any) -> Any:
-            """The guarded stand-in of Mem0's lazy property."""
-            if self._entity_store is None:
-                _ = self._session.inner.entity_store
-                self._entity_store = Vectors(self._session, ENTITY)
-            return self._entity_store
-
-        made = _types[inner] = type(inner.__name__, (inner,), {"entity_store": property(entity_store)})
-    return made
+#: The class below has a method called ``list``.
+Found = list[Any]
 
 
 class Vectors:
@@ -151,11 +46,11 @@ class Vectors:
 
     # -- reads -------------------------------------------------------------------------------
 
-    def search(self, query: Any, vectors: Any, top_k: int = 5, filters: Any = None) -> list[Any]:
+    def search(self, query: Any, vectors: Any, top_k: int = 5, filters: Any = None) -> Found:
         """See ``VectorStoreBase``."""
         return self._found(filters, lambda: self._store.search(query, vectors, top_k=top_k, filters=filters))
 
-    def keyword_search(self, query: Any, top_k: int = 5, filters: Any = None) -> list[Any] | None:
+    def keyword_search(self, query: Any, top_k: int = 5, filters: Any = None) -> Found | None:
         """See ``VectorStoreBase``."""
         able = True
 
@@ -170,17 +65,12 @@ class Vectors:
 
     def search_batch(
         self, queries: Any, vectors_list: Any, top_k: int = 1, filters: Any = None
-    ) -> list[list[Any]]:
+    ) -> Sequence[Found]:
         """See ``VectorStoreBase``."""
         return [
             self.search(query, vector, top_k=top_k, filters=filters)
             for query, vector in zip(queries, vectors_list, strict=False)
         ]
-
-    def list(self, filters: Any = None, top_k: Any = None) -> Any:
-        """See ``VectorStoreBase``; the records stand in the first element, as all stores have it."""
-        extra = {} if top_k is None else {"top_k": top_k}
-        return [self._found(filters, lambda: rows_in(self._store.list(filters=filters, **extra)))]
 
     def get(self, vector_id: Any) -> Any:
         """See ``VectorStoreBase``. Another owner's answers as one that is not there."""
@@ -200,14 +90,14 @@ class Vectors:
         self._session.remember(entry)
         return entry
 
-    def _found(self, filters: Any, ask: Callable[[], Sequence[Any]]) -> list[Any]:
+    def _found(self, filters: Any, ask: Callable[[], Sequence[Any]]) -> Found:
         session = self._session
 
         def asked() -> Operation[Sequence[Any]]:
             found: Sequence[Any] = yield Call(ask)
             return found
 
-        def search() -> Operation[list[Any]]:
+        def search() -> Operation[Found]:
             checked_filters(filters)
             found = yield from self._keeping.search(self._kind, filters, asked)
             mine = [(entry, hit) for entry, hit in found if session.mine(owner_of(entry.context))]
@@ -218,10 +108,10 @@ class Vectors:
                 session.remember(entry)
             return [self._made(hit, entry) for entry, hit in mine]
 
-        answer: list[Any] = session.run(search())
+        answer: Found = session.run(search())
         return answer
 
-    def _for_prompt(self, found: list[Any], floor: Trust) -> Operation[list[Any]]:
+    def _for_prompt(self, found: Found, floor: Trust) -> Operation[Found]:
         """What may stand beside new messages in the prompt that facts are taken from: nothing worth less than they."""
         served = yield from self._keeping.served([entry for entry, _ in found])
         good = {e.key for e in served if e.label is None or e.label.trust >= floor}
@@ -235,8 +125,8 @@ class Vectors:
 
     def insert(self, vectors: Any, payloads: Any = None, ids: Any = None) -> None:
         """See ``VectorStoreBase``."""
-        vectors = list(vectors)
-        payloads = list(payloads) if payloads is not None else [{} for _ in vectors]
+        vectors = [*vectors]
+        payloads = [*payloads] if payloads is not None else [{} for _ in vectors]
         ids = [str(id) for id in ids] if ids is not None else [str(uuid.uuid4()) for _ in vectors]
         new = [at for at, id in enumerate(ids) if id not in self._session.stored]
         if any(ids[at] in self._session.refused for at in new):
@@ -347,107 +237,10 @@ class Vectors:
         if entry is not None:
             self._session.owners[id] = owner_of(entry.context)
 
-
-class Database:
-    """Mem0's ``SQLiteManager``, guarded."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    @property
-    def _keeping(self) -> Keeping:
-        return self._session.keeping
-
-    def add_history(
-        self, memory_id: str, old_memory: str | None, new_memory: str | None, event: str, **about: Any
-    ) -> None:
-        """See ``SQLiteManager``."""
-        self.batch_add_history(
-            [{"memory_id": memory_id, "old_memory": old_memory, "new_memory": new_memory, "event": event, **about}]
-        )  # fmt: skip
-
-    def batch_add_history(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """See ``SQLiteManager``."""
-        session = self._session
-        puts = []
-        for record in records:
-            id = str(record.get("memory_id"))
-            if id in session.refused and id not in session.stored:
-                continue
-            columns = {
-                "memory_id": record.get("memory_id"),
-                "old_memory": record.get("old_memory"),
-                "new_memory": record.get("new_memory"),
-                "event": record.get("event"),
-                "created_at": record.get("created_at"),
-                "updated_at": record.get("updated_at"),
-                "is_deleted": int(record.get("is_deleted") or 0),
-                "actor_id": record.get("actor_id"),
-                "role": record.get("role"),
-            }
-            context = session.owners.get(id, NOBODY).context(HISTORY)
-            label = session.labels.get(id)
-            puts.append(self._keeping.line(HISTORY, context, str(uuid.uuid4()), columns, label))
-        if puts:
-            session.run(self._keeping.keep(HISTORY, puts, {}))
-
-    def get_history(self, memory_id: str) -> list[dict[str, Any]]:
-        """See ``SQLiteManager``."""
-        return list(self._session.run(self._history(memory_id)))
-
-    def _history(self, memory_id: str) -> Operation[list[dict[str, Any]]]:
-        found = yield from self._keeping.history(memory_id)
-        mine = [entry for entry in found if self._session.mine(owner_of(entry.context))]
-        served = {entry.key: entry for entry in (yield from self._keeping.served(mine))}
-        rows = [entry for entry in mine if entry.key in served]
-        rows.sort(key=lambda e: _moment(e.value))
-        made = []
-        for entry in rows:
-            columns = entry.value["columns"]
-            self._session.labels[entry.key] = served[entry.key].label
-            made.append({"id": entry.key, **columns, "is_deleted": bool(columns["is_deleted"])})
-        return made
-
-    def save_messages(self, messages: Sequence[Mapping[str, Any]], session_scope: str) -> None:
-        """See ``SQLiteManager``."""
-        if messages:
-            self._session.run(self._save(messages, session_scope))
-
-    def _save(self, messages: Sequence[Mapping[str, Any]], scope: str) -> Operation[None]:
-        from datetime import UTC, datetime
-
-        now = datetime.now(UTC).isoformat()
-        context = messages_context(scope)
-        speaking = self._session.speaking
-        puts = []
-        for message in messages:
-            columns = {
-                "session_scope": scope,
-                "role": message.get("role"),
-                "content": message.get("content"),
-                "name": message.get("name"),
-                "created_at": now,
-            }
-            label = None if speaking is None else speaking.of_message(message)
-            puts.append(self._keeping.line(MESSAGES, context, str(uuid.uuid4()), columns, label))
-        held = yield from self._keeping.messages(scope)
-        # Mem0 keeps the ten newest; among rows of one moment, those that were written first.
-        every = [(str(e.value["columns"]["created_at"]), -at, e.key) for at, e in enumerate(held)]
-        every += [(now, -len(held) - at, put.name) for at, put in enumerate(puts)]
-        every.sort(reverse=True)
-        out = {key for _, _, key in every[KEPT_MESSAGES:]}
-        deletes = [entry.key for entry in held if entry.key in out]
-        puts = [put for put in puts if put.key not in out]
-        yield from self._keeping.keep(MESSAGES, puts, {context: deletes} if deletes else {})
-
-    def get_last_messages(self, session_scope: str, limit: int = 10) -> list[dict[str, Any]]:
-        """See ``SQLiteManager``; for a prompt, without those worth less than what the call brings."""
-        found: list[Entry] = self._session.run(self._keeping.messages(session_scope))
-        speaking = self._session.speaking
-        floor = None if speaking is None else speaking.floor
-        good = [e for e in found if floor is None or e.label is None or e.label.trust >= floor]
-        rows = [entry.value["columns"] for entry in good][-limit:] if limit else []
-        return [{name: row[name] for name in ("role", "content", "name", "created_at")} for row in rows]
+    def list(self, filters: Any = None, top_k: Any = None) -> Any:
+        """See ``VectorStoreBase``; the records stand in the first element, as all stores have it."""
+        extra = {} if top_k is None else {"top_k": top_k}
+        return [self._found(filters, lambda: rows_in(self._store.list(filters=filters, **extra)))]
 
 
 def rows_in(listed: Any) -> list[Any]:
@@ -455,13 +248,6 @@ def rows_in(listed: Any) -> list[Any]:
     if isinstance(listed, list | tuple) and listed and isinstance(listed[0], list | tuple):
         return list(listed[0])
     return list(listed) if isinstance(listed, list | tuple) else []
-
-
-def _moment(value: Mapping[str, Any]) -> tuple[str, str, int]:
-    """How Mem0 orders a history: by creation, then by the second of the change, then as written."""
-    columns = value["columns"]
-    second = str(columns["updated_at"] or "")[:19]
-    return str(columns["created_at"] or ""), second, value["n"]
 
 
 def _plain(vector: Any) -> Any:

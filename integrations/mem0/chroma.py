@@ -1,0 +1,91 @@
+"""Chroma as rows: metadata in SQLite, vectors in files of its own, both as Chroma gives them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from memguard.integrations.mem0.backends import PAGE, Backend, Row, digest, json_only, packed, tables_only
+from memguard.integrations.mem0.owners import Owner
+
+
+class Chroma(Backend):
+    """Chroma on a folder: metadata in SQLite, vectors in its own files."""
+
+    _watch: Any = None
+
+    def place(self) -> str | None:
+        folder = self._folder()
+        return None if folder is None else f"{folder}/{self.store.collection_name}"
+
+    def _folder(self) -> Path | None:
+        settings = getattr(self.store, "settings", None) or self.store.client.get_settings()
+        return Path(settings.persist_directory).resolve() if settings.is_persistent else None
+
+    def hint(self) -> object:
+        import sqlite3
+
+        folder = self._folder()
+        if folder is None:
+            return "memory"
+        if self._watch is None:
+            # A connection of our own sees every commit of others, Chroma's among them.
+            uri = (folder / "chroma.sqlite3").as_uri()
+            self._watch = sqlite3.connect(f"{uri}?mode=ro", uri=True, check_same_thread=False)
+        ((version,),) = self._watch.execute("PRAGMA data_version").fetchall()
+        ((schema,),) = self._watch.execute("PRAGMA schema_version").fetchall()
+        if getattr(self, "_schema", None) != schema:
+            tables_only(self._watch, str(folder), views=False)
+            self._schema = schema
+        return (version, schema)
+
+    def close(self) -> None:
+        """Let go of the connection that watches."""
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            watch.close()
+
+    def owners(self) -> set[Owner]:
+        found: set[Owner] = set()
+        for page in self._pages(include=["metadatas"]):
+            found.update(Owner.of(payload or {}) for payload in page["metadatas"])
+        return found
+
+    def of(self, owner: Owner) -> Iterable[Row]:
+        for page in self._pages(where=_where(owner), include=["metadatas", "embeddings"]):
+            for row in self._rows(page):
+                if Owner.of(row.payload) == owner:
+                    yield row
+
+    def some(self, ids: Sequence[str]) -> dict[str, Row]:
+        page = self.store.collection.get(ids=list(ids), include=["metadatas", "embeddings"])
+        return {row.id: row for row in self._rows(page)}
+
+    def count(self) -> int:
+        return int(self.store.collection.count())
+
+    def after(self, old: Mapping[str, Any], new: Mapping[str, Any], *, vector: bool) -> dict[str, Any]:
+        return {**old, **new}  # members that are left out stay
+
+    def plain(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in json_only(payload).items() if value is not None}
+
+    def _pages(self, **options: Any) -> Iterator[Any]:
+        at = 0
+        while True:
+            page = self.store.collection.get(limit=PAGE, offset=at, **options)
+            yield page
+            at += len(page["ids"])
+            if len(page["ids"]) < PAGE:
+                return
+
+    def _rows(self, page: Any) -> Iterator[Row]:
+        vectors = page["embeddings"]
+        for at, id in enumerate(page["ids"]):
+            yield Row(id, dict(page["metadatas"][at] or {}), digest(packed(vectors[at])))
+
+
+def _where(owner: Owner) -> dict[str, Any] | None:
+    clauses: list[dict[str, Any]] = [{name: {"$eq": value}} for name, value in owner.fields().items()]
+    return {"$and": clauses} if len(clauses) > 1 else clauses[0] if clauses else None
