@@ -19,7 +19,7 @@ records at or above it; two trusted records never demote each other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memguard.record import Record, Trust
@@ -181,6 +181,33 @@ def select(
         below if enforce_purpose else (),
         () if enforce_purpose else below,
         max(0, asked),
+    )
+
+
+def reordered(judged: Sequence[Judged], order: Sequence[int]) -> list[Judged]:
+    """The candidates in another order, their rivals' places with them.
+
+    Args:
+        order: places of all candidates.
+    """
+    place = {at: new for new, at in enumerate(order)}
+    return [replace(judged[at], rivals=tuple(place[rival] for rival in judged[at].rivals)) for at in order]
+
+
+def placed(chosen: Selection, order: Sequence[int]) -> Selection:
+    """A selection from :func:`reordered` candidates, by their places before."""
+
+    def before(places: Sequence[int]) -> tuple[int, ...]:
+        return tuple(order[at] for at in places)
+
+    return Selection(
+        before(chosen.served),
+        before(chosen.demoted),
+        before(chosen.withheld),
+        before(chosen.would),
+        before(chosen.filtered),
+        before(chosen.would_filter),
+        chosen.asked,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from memguard.context import current_principal
 from memguard.decision import Decision, Disposition, fold
 from memguard.events import Bus, PurposeFiltered, ReadDecided, WithholdsTooMuch
+from memguard.fusion import fused
 from memguard.guards.provenance import Provenance
 from memguard.guards.validity import declared
 from memguard.labels import FLAGGED, Label
@@ -27,6 +28,8 @@ from memguard.reader import (
     doubtful,
     neighbours,
     next_window,
+    placed,
+    reordered,
     select,
 )
 from memguard.record import Record, Scope, Source, Trust, Validity
@@ -43,12 +46,14 @@ class Page:
     selection: Selection
     #: Places of candidates on which the read chain said more than allow.
     noted: tuple[int, ...] = ()
+    #: Whether the order is that of ``read.fusion``.
+    fused: bool = False
 
     @property
     def untouched(self) -> bool:
         """Whether the candidates are served as the store ordered them, none taken out."""
         s = self.selection
-        return not (s.demoted or s.withheld or s.filtered)
+        return not (self.fused or s.demoted or s.withheld or s.filtered)
 
     @property
     def remarkable(self) -> bool:
@@ -153,9 +158,13 @@ class Reading:
 
     # -- a search ------------------------------------------------------------------------------------
 
-    def search(self, asked: int) -> Search:
-        """A search for so many records; it remembers what was decided while its window grows."""
-        return Search(self, asked)
+    def search(self, asked: int, query: str | None = None) -> Search:
+        """A search for so many records; it remembers what was decided while its window grows.
+
+        Args:
+            query: the question, where the store ranks by one; ``read.fusion`` looks at its words.
+        """
+        return Search(self, asked, query if self.settings.fusion == "lexical" else None)
 
     def tell(self, store: str, names: Sequence[str], page: Page) -> None:
         """Say what was withheld, flagged or filtered of a page that stands, and count it for the gauge."""
@@ -227,14 +236,17 @@ class Reading:
 class Search:
     """One search on its way: fetch :attr:`window` candidates, have the :meth:`page`, fetch :meth:`more` if so told."""
 
-    def __init__(self, reading: Reading, asked: int) -> None:
-        self._reading, self._asked = reading, asked
+    def __init__(self, reading: Reading, asked: int, query: str | None = None) -> None:
+        self._reading, self._asked, self._query = reading, asked, query
         self._decided: dict[Record, Decision] = {}
 
     @property
     def window(self) -> int:
         """How many candidates to fetch first: as many as were asked for. More only where there is a reason."""
-        return self._asked
+        if self._query is None:
+            return self._asked
+        settings = self._reading.settings
+        return max(self._asked, min(self._asked * settings.fusion_window, settings.max_candidates))
 
     def page(self, candidates: Sequence[Candidate], labels: Sequence[Label | None]) -> Page:
         """What is served of all candidates so far, in the store's order. Events wait for :meth:`Reading.tell`."""
@@ -255,10 +267,23 @@ class Search:
             withheld = decision.disposition >= Disposition.QUARANTINE
             would = decision.full >= Disposition.QUARANTINE
             judged.append(Judged(made.trust, _flagged(made), withheld, would, rivals))
+        order = self._order(candidates)
         chosen = select(
-            judged, self._asked, act_level=r.level if r.acting else None, enforce_purpose=r.enforces_purpose
+            reordered(judged, order) if order else judged,
+            self._asked,
+            act_level=r.level if r.acting else None,
+            enforce_purpose=r.enforces_purpose,
         )
-        return Page(chosen.served, tuple(after), chosen, tuple(noted))
+        if order:
+            chosen = placed(chosen, order)
+        return Page(chosen.served, tuple(after), chosen, tuple(noted), fused=order is not None)
+
+    def _order(self, candidates: Sequence[Candidate]) -> list[int] | None:
+        """The order by relevance and words together; None where the store's own stands."""
+        if not self._query or len(candidates) < 2:
+            return None
+        texts = [candidate.record.content for candidate in candidates]
+        return fused(self._query, texts, [candidate.trust for candidate in candidates], self._reading.level)
 
     def more(self, page: Page, candidates: Sequence[Candidate], exhausted: bool) -> int | None:
         """How many candidates to fetch instead, None where the page stands.

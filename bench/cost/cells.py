@@ -31,6 +31,7 @@ STAGES: Mapping[str, Stage] = {
     "observe": "both",
     "balanced": "both",
     "strict": "both",
+    "balanced-fused": "both",
 }
 
 

@@ -84,7 +84,7 @@ def cost(
     or any evidence.
     """
     from memguard.bench.conditions.build import NAMES
-    from memguard.bench.cost.retrieval import Settings
+    from memguard.bench.cost.retrieval import GUARDED, Settings
     from memguard.bench.cost.rows import rows_of
     from memguard.bench.cost.run import cells_of, config_of, measure_all, tasks_of
     from memguard.bench.cost.talks import talks_of
@@ -93,8 +93,8 @@ def cost(
     from memguard.bench.stats.grades import check_replicates
 
     for name in conditions:
-        if name not in NAMES:
-            raise click.BadParameter(f"{name}: choose from {', '.join(NAMES)}", param_hint="--condition")
+        if name not in (known := dict.fromkeys((*NAMES, *GUARDED))):
+            raise click.BadParameter(f"{name}: choose from {', '.join(known)}", param_hint="--condition")
     check_replicates(replicates)
     chosen = conditions or (("none", "rerank-offline", *PRESETS) if quick else (*CONDITIONS, *PRESETS))
     talks, about = talks_of(data, profile)

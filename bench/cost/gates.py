@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memguard.bench.conditions.build import PRESETS
+from memguard.bench.cost.retrieval import GUARDED
 from memguard.bench.cost.rows import CostRow
 
 #: Limits for memguard's presets: points of benign utility, and shares.
@@ -16,7 +16,7 @@ def missed(rows: Sequence[CostRow]) -> list[str]:
     """A line for each limit that a preset of memguard misses. Other conditions are there to compare."""
     found = []
     for row in rows:
-        if row.condition not in PRESETS or row.condition == "observe":
+        if row.condition not in GUARDED or row.condition == "observe":
             continue
         where, told, fqr = f"{row.condition}, {row.subset}", row.utility, row.fqr
         if told.bud is not None and told.bud < LEAST_BUD:

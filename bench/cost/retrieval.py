@@ -8,7 +8,7 @@ they do in use.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import Any
 from memguard.bench.conditions.build import PRESETS, Condition, build
 from memguard.bench.conditions.protocol import Hit
 from memguard.bench.cost.cells import Cell, Decided, Decisions, Item
-from memguard.bench.cost.lexical import Bm25
 from memguard.bench.cost.memory import Memory, StoreMemory, sqlite_store
 from memguard.bench.cost.scoring import hit, ndcg, recall
 from memguard.bench.data.conversations import CATEGORIES, Conversation, Question
@@ -26,10 +25,16 @@ from memguard.context import source
 from memguard.decision import Disposition
 from memguard.engine import MemGuard
 from memguard.events import Event, ReadDecided, WriteDecided
+from memguard.lexical import Bm25
 
 #: Who finds: the store's own vector search, or BM25 with what it finds fetched through the store.
 RETRIEVERS = ("hashing", "bm25", "minilm")
 K = 10
+#: Conditions that are a preset of memguard, and what is laid over it. "fused" is not the default: it changes the order.
+GUARDED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    **{name: (name, {}) for name in PRESETS},
+    "balanced-fused": ("balanced", {"read": {"fusion": "lexical"}}),
+}
 _ABSTAIN = "whether a question without an answer is declined is not measured without a model"
 _NO_EVIDENCE = "its evidence names no turn of this conversation"
 
@@ -78,7 +83,7 @@ def measure(
     """The cell of a condition on a conversation, in a folder of its own that is empty."""
     started = time.monotonic()
     opened = sqlite_store(folder, None if settings.retriever == "bm25" else embedder)
-    if condition in PRESETS:
+    if condition in GUARDED:
         arm = _guarded(talk, condition, opened, settings, folder)
     else:
         arm = _conditioned(talk, build(condition, model=None, embedder=embedder), opened, settings)
@@ -195,17 +200,18 @@ def _conditioned(
 
 
 def _guarded(
-    talk: Conversation, preset: str, opened: AbstractContextManager[Any], settings: Settings, folder: Path
+    talk: Conversation, condition: str, opened: AbstractContextManager[Any], settings: Settings, folder: Path
 ) -> Arm:
     """The same store behind a preset, every turn written with its source."""
     heard: list[Event] = []
+    preset, more = GUARDED[condition]
     with opened as inner:
         mg = MemGuard.create(
             folder / "home",
             preset=preset,
             anchor="memory:",
             keys="memory:",
-            config={"integrity": {"sync": "lag"}},
+            config={"integrity": {"sync": "lag"}, **more},
         )
         mg.events.subscribe(heard.append)
         try:

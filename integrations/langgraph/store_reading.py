@@ -76,14 +76,14 @@ class ReadStore:
     def _search(self, op: SearchOp) -> Operation[list[SearchItem]]:
         """As many as were asked for, made up from those behind where some are taken out."""
         refreshing = op.refresh_ttl and self._inner._refreshing
-        search, every = self._reading.search(op.offset + op.limit), op.limit < 0
+        search, every = self._reading.search(op.offset + op.limit, op.query), op.limit < 0
         window = op.limit if every else search.window
         while True:
             # Only what is served lives longer by having been read.
             asked = op._replace(limit=window, offset=op.offset if every else 0, refresh_ttl=False)
             (found,) = yield from self._inner.batch([asked])
             if every:
-                search = self._reading.search(len(found))
+                search = self._reading.search(len(found), op.query)
             labels = [label_of(item) for item in found]
             candidates = [self._candidate(item) for item in found]
             page: Page = yield from self._judged(search, candidates, labels)

@@ -171,16 +171,19 @@ class Collection(Writes):
                 found[context, key] = entry
         return [(found[c, k], extra) for c, k, extra in hits if (c, k) in found]
 
-    def served(self, entries: Sequence[Entry], *, limit: int | None = None) -> Operation[list[Entry]]:
+    def served(
+        self, entries: Sequence[Entry], *, limit: int | None = None, query: str | None = None
+    ) -> Operation[list[Entry]]:
         """Entries through the read chain, in the order to serve them; withheld and filtered ones are left out.
 
         Args:
             limit: how many were asked for; default all.
+            query: the question, where the entries are ordered by one.
         """
         reading = self.mg.reading
         if reading.idle or not entries:
             return list(entries[:limit])
-        search = reading.search(len(entries) if limit is None else limit)
+        search = reading.search(len(entries) if limit is None else limit, query)
         labels = [entry.label for entry in entries]
         candidates = [
             reading.candidate(
