@@ -10,7 +10,11 @@ from memguard.bench.integrity.catalogue import DRAFT_CASES, Case
 from memguard.bench.integrity.edits.scene import VIEW_WAITS
 
 #: Cases that are read over all contexts at once.
-_WIDE = (("sqlite-saver", ("everywhere",)), ("sqlite-store", ("everywhere", "namespaces")))
+_WIDE = (
+    ("sqlite-saver", ("everywhere",)),
+    ("sqlite-store", ("everywhere", "namespaces")),
+    ("conformance", ("contexts",)),
+)
 
 OWN_CASES: tuple[Case, ...] = (
     Case(
@@ -19,7 +23,7 @@ OWN_CASES: tuple[Case, ...] = (
         "changed the newest record; only that is read",
         "the path that a resuming agent takes is checked by itself",
         landed.one_changed("A", {"content"}, newest=True),
-        paths=(("sqlite-saver", ("head",)), ("sqlite-store", ("get",))),
+        paths=(("sqlite-saver", ("head",)), ("postgres-saver", ("head",)), ("sqlite-store", ("get",))),
     ),
     Case(
         "X02",

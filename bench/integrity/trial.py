@@ -87,7 +87,7 @@ def _edit(
     scene = lab.scene(sut)
     try:
         edit = kind.steps(case.id, scene)
-        if alive and not all(isinstance(step, steps.Sql) for step in edit):
+        if alive and not all(getattr(step, "live", isinstance(step, steps.Sql)) for step in edit):
             raise Inexpressible("files are not swapped under a running database")
     except Inexpressible as reason:
         out.reason = str(reason)

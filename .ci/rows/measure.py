@@ -1,0 +1,190 @@
+"""``make rows``: measure every system of rows.toml with its newest release, and write docs/results/rows.json.
+
+    python .ci/rows/measure.py [--only NAME...] [--upgrade] [--environments DIR] [--out FILE] [--seconds N]
+
+Each row is a process of its own, in an environment of its own, with an empty home, without network (a namespace of
+its own where the system grants one), and with a limit of time. A row that cannot be measured says why. ``--only``
+measures some rows and keeps the others as they are in the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import assemble
+from environments import Environments, NotInstalled, newest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+RESULT = ROOT / "docs" / "results" / "rows.json"
+
+
+def namespace() -> list[str]:
+    """The words before a command that take its network away, if this system grants them."""
+    for words in (["unshare", "-n"], ["unshare", "-rn"]):
+        with contextlib.suppress(OSError):
+            if subprocess.run([*words, "true"], capture_output=True).returncode == 0:
+                return words
+    return []
+
+
+@contextlib.contextmanager
+def service(about: Mapping[str, Any]) -> Iterator[dict[str, str]]:
+    """A PostgreSQL of the row's own, over a socket in the file system; what to tell the probe about it."""
+    if about.get("service") != "postgres":
+        yield {}
+        return
+    from memguard.bench.suts.postgres_server import PostgresServer
+
+    with PostgresServer() as server:
+        server.psql("ALTER USER postgres PASSWORD 'rows'")
+        uri = server.database("rows", tcp=False)
+        server.psql("CREATE EXTENSION vector", uri.partition("@/")[2].partition("?")[0])
+        # A user, a password and a host must stand in it for the client that takes it apart by hand.
+        uri = uri.replace("postgres@/", "postgres:rows@localhost/")
+        version = server.psql("SHOW server_version").split()[0]
+        yield {about["variable"]: uri, "ROWS_SERVICE": f"PostgreSQL {version}"}
+
+
+def probe(python: Path, about: Mapping[str, Any], seconds: int) -> dict[str, Any]:
+    """What the probe answered; ``{"broken": reason}`` if it did not."""
+    words = [*namespace(), str(python), str(HERE / "probe.py"), "--paths", str(HERE / "adapters")]
+    words += ["--adapter", about["adapter"], "--packages", ",".join(about["packages"])]
+    words += ["--redis"] if about.get("service") == "redis" else []
+    home = Path(tempfile.mkdtemp(prefix="rows-"))
+    try:
+        with service(about) as more:
+            basic = {"PATH": "/usr/bin:/bin", "HOME": str(home), "TMPDIR": str(home), "LANG": "C.UTF-8"}
+            dark = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+            done = subprocess.run(
+                words,
+                env={**basic, **dark, **more},
+                cwd=home,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+            )
+        lines = done.stdout.strip().splitlines()
+        found: dict[str, Any] = json.loads(lines[-1])
+        return {**found, "service": more.get("ROWS_SERVICE", "")}
+    except subprocess.TimeoutExpired:
+        return {"broken": f"it was stopped after {seconds} s"}
+    except (IndexError, ValueError):
+        return {"broken": f"the probe ended with status {done.returncode} and no answer"}
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def measured(
+    name: str, about: Mapping[str, Any], environments: Environments, options: argparse.Namespace
+) -> Any:
+    """One row of the catalogue."""
+    if "adapter" not in about:
+        kind = next((k for k in ("pip", "npm") if k in about), "")
+        version = newest(kind, about[kind]) if kind else None
+        return assemble.unmeasured(name, about, kind, version)
+    try:
+        python = environments.python(about["environment"])
+    except NotInstalled as reason:
+        return assemble.unmeasured(name, about, "", None, str(reason))
+    return assemble.row(name, about, probe(python, about, options.seconds), environments_harness())
+
+
+def environments_harness() -> str:
+    """The harness and its version, as every row states it."""
+    return str(catalogue()["harness"]).replace("==", " ")
+
+
+def catalogue() -> dict[str, Any]:
+    """The parsed catalogue."""
+    return tomllib.loads((HERE / "rows.toml").read_text(encoding="utf-8"))
+
+
+def own(name: str, seconds: int) -> list[dict[str, Any]]:
+    """Rows of one of our bench's systems, bare and guarded; a row with a reason if it cannot be measured here."""
+    from memguard import registry
+
+    if name not in registry.suts:
+        return [assemble.unmeasured(name, {"claim": False}, "", None, "this version has no such system")]
+    known = assemble.guardable(name)
+    home = Path(tempfile.mkdtemp(prefix="rows-"))
+    try:
+        words = [sys.executable, "-c", "from memguard.cli import main; main()", "-q", "bench", "integrity"]
+        words += [
+            "--fail-on",
+            "none",
+            "--json",
+            str(home / "r.json"),
+            "--run",
+            str(home / "run"),
+            "--sut",
+            name,
+        ]
+        words += [f"{name}+memguard"] if known else []
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=seconds * 4, env={**os.environ, "NO_COLOR": "1"}
+        )
+        if not (home / "r.json").exists():
+            said = done.stderr.strip().splitlines()
+            why = f"not measured here: {said[0][:160] if said else f'status {done.returncode}'}"
+            return [assemble.unmeasured(name, {"claim": False}, "", None, why)]
+        return assemble.own(json.loads((home / "r.json").read_text(encoding="utf-8")))
+    except subprocess.TimeoutExpired:
+        return [assemble.unmeasured(name, {"claim": False}, "", None, f"stopped after {seconds * 4} s")]
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def main() -> None:
+    """Measure, and write."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--only", nargs="*", default=[], metavar="NAME")
+    options.add_argument("--upgrade", action="store_true", help="look for newer releases")
+    options.add_argument("--environments", type=Path, default=ROOT / ".rows")
+    options.add_argument("--out", type=Path, default=RESULT)
+    options.add_argument("--seconds", type=int, default=300, help="limit for one row")
+    given = options.parse_args()
+    plan = catalogue()
+    environments = Environments(given.environments, plan, upgrade=given.upgrade)
+    kept = assemble.kept(given.out) if given.only else {}
+    rows: list[dict[str, Any]] = []
+    for table in ("rows", "features"):
+        for name, about in plan[table].items():
+            if given.only and name not in given.only:
+                rows += [kept[name]] if name in kept else []
+                continue
+            row = measured(name, {**about, "table": table}, environments, given)
+            print(f"{name}: {assemble.short(row)}", file=sys.stderr, flush=True)
+            rows.append(row)
+    for name in plan["bench"]["suts"]:
+        if given.only and name not in given.only:
+            rows += [
+                row for key, row in kept.items() if key.partition(" ")[0].partition("+memguard")[0] == name
+            ]
+            continue
+        for row in own(name, given.seconds):
+            print(
+                f"{row['sut']} {row['detection_point']}: {assemble.short(row)}", file=sys.stderr, flush=True
+            )
+            rows.append(row)
+    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    document = assemble.document(rows, plan, date)
+    given.out.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
