@@ -169,9 +169,13 @@ class PostgresTable(Here):
         while True:
             known = self._seen.snapshot(prefixes)
             values = {"prefixes": prefixes, "seed": self._seed, "snapshot": known}
-            found, began, ended = yield Call(
-                self._all, statements.hint(vectored=self._send is not None), values
-            )
+            statement = statements.hint(vectored=self._send is not None)
+            with reading("the store's tables"):
+                try:
+                    found, began, ended = yield Call(self._all, statement, values)
+                except ValueError:  # a view has no versions
+                    yield from self.sound(None)
+                    raise
             snapshot, start, clock, expires = found[0][:4]
             self.lasting = not expires
             self._time(clock, began, ended)
