@@ -12,6 +12,7 @@ from memguard.bench.integrity.edits.scene import VIEW_WAITS
 #: Cases that are read over all contexts at once.
 _WIDE = (
     ("sqlite-saver", ("everywhere",)),
+    ("postgres-saver", ("everywhere",)),
     ("sqlite-store", ("everywhere", "namespaces")),
     ("conformance", ("contexts",)),
 )

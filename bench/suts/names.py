@@ -21,6 +21,8 @@ BASES: dict[str, str] = {
     "langgraph-sqlite-saver": "memguard.bench.suts.langgraph_saver:sqlite",
     "langgraph-async-sqlite-saver": "memguard.bench.suts.langgraph_saver:async_sqlite",
     "langgraph-sqlite-store": "memguard.bench.suts.langgraph_store:sqlite",
+    "langgraph-postgres-saver": "memguard.bench.suts.langgraph_postgres:postgres",
+    "langgraph-async-postgres-saver": "memguard.bench.suts.langgraph_postgres:async_postgres",
     "langgraph-sqlite-saver-encrypted": "memguard.bench.suts.langgraph_saver:encrypted",
 }
 RUNGS = ("tag", "chain", "head-beside")

@@ -34,7 +34,8 @@ _SETTINGS = {
     "autovacuum_naptime": "10min",
     "timezone": "UTC",
 }
-_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+#: A commit reaches the operating system, so it outlives the server, and not the machine.
+_FAST = {"fsync": "off", "full_page_writes": "off"}
 #: The shell waits on its standard input; when the pipe closes, for whatever reason, the server is told to stop.
 _LEASH = 'exec 3<&0; "$@" </dev/null 3<&- & pid=$!; (read -r _ <&3; kill -INT $pid 2>/dev/null) & wait $pid'
 
@@ -58,6 +59,14 @@ def binaries() -> Path:
     return Path(tool).resolve().parent
 
 
+def version() -> str:
+    """The version that :func:`binaries` are of, such as ``18.4``."""
+    done = subprocess.run(
+        [str(binaries() / "postgres"), "--version"], capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()[2]
+
+
 def _version(path: Path) -> int:
     digits = "".join(c for c in path.parent.parent.name if c.isdigit())
     return int(digits or 0)
@@ -69,7 +78,7 @@ class PostgresServer:
     Args:
         folder: where the data are, made if missing; without one, a temporary folder that :meth:`close` removes.
         durable: keep PostgreSQL's own durability (fsync and synchronous commits), for measurements and for tests
-            that kill the server; without it commits wait for no disk.
+            that cut the power; without it commits wait for no disk, and outlive the server only.
         settings: further server settings, such as ``{"log_statement": "all"}``.
     """
 
@@ -79,7 +88,10 @@ class PostgresServer:
         self._bin = binaries()
         # Sockets have short names only, so the socket's folder is a temporary one whatever the data's folder is.
         self._run = Path(tempfile.mkdtemp(prefix="memguard-pg-"))
+        self._durable = durable
         self.folder = folder or self._run / "data"
+        #: Where the data are while it runs: elsewhere if the account it drops to cannot reach the folder.
+        self._data = self.folder
         self._settings = {**_SETTINGS, **({} if durable else _FAST), **(settings or {})}
         self._user: dict[str, Any] = {}
         if hasattr(os, "geteuid") and os.geteuid() == 0:
@@ -122,7 +134,7 @@ class PostgresServer:
                     "sh",
                     str(self._bin / "postgres"),
                     "-D",
-                    str(self.folder),
+                    str(self._data),
                     *options,
                 ],
                 stdin=read,
@@ -164,6 +176,8 @@ class PostgresServer:
             if self._leash >= 0:
                 os.close(self._leash)
                 self._leash = -1
+        if self._data != self.folder:
+            shutil.move(self._data, self.folder)
         if how is signal.SIGKILL:
             # The orphaned children notice on their own; the next start must not find their shared memory in use.
             time.sleep(0.2)
@@ -239,15 +253,23 @@ class PostgresServer:
         if self._user:
             self._bin = _reachable(self._bin, self._run)
             os.chown(self._run, self._user["user"], self._user["group"])
-        if (self.folder / "PG_VERSION").exists():
+        if self._user and not _open_to_all(self.folder.parent):
+            self._data = self._run / "data"
+            if self.folder.exists() and not self._data.exists():
+                shutil.move(self.folder, self._data)
+        if (self._data / "PG_VERSION").exists():
+            if self._user and self._data.stat().st_uid != self._user["user"]:
+                for path in (self._data, *self._data.rglob("*")):  # a copy that root made
+                    os.chown(path, self._user["user"], self._user["group"])
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.folder.chmod(0o700)
+        self._data.mkdir(parents=True, exist_ok=True)
+        self._data.chmod(0o700)
         if self._user:
-            os.chown(self.folder, self._user["user"], self._user["group"])
+            os.chown(self._data, self._user["user"], self._user["group"])
         words = ["--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync", "-U", "postgres"]
+        words += [] if self._durable else ["--wal-segsize=1"]  # a small folder, to be copied often
         done = subprocess.run(
-            [str(self._bin / "initdb"), *words, "-D", str(self.folder)],
+            [str(self._bin / "initdb"), *words, "-D", str(self._data)],
             capture_output=True,
             text=True,
             check=False,
@@ -259,13 +281,13 @@ class PostgresServer:
 
     def _postmaster(self) -> int | None:
         with contextlib.suppress(OSError, ValueError, IndexError):
-            return int((self.folder / "postmaster.pid").read_text().split("\n", 1)[0])
+            return int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
         return None
 
     def _ready(self) -> bool:
         """The last line of the lock file says so once recovery is over and connections are taken."""
         with contextlib.suppress(OSError, IndexError):
-            return (self.folder / "postmaster.pid").read_text().splitlines()[7].strip() == "ready"
+            return (self._data / "postmaster.pid").read_text().splitlines()[7].strip() == "ready"
         return False
 
 
@@ -276,9 +298,14 @@ def _free_port() -> int:
     return port
 
 
+def _open_to_all(folder: Path) -> bool:
+    """Whether another account can go to a folder."""
+    return all(above.stat().st_mode & 0o001 for above in (folder, *folder.resolve().parents))
+
+
 def _reachable(bin_folder: Path, run: Path) -> Path:
     """The binaries where another account can run them: as they are, or a copy if a folder above is closed."""
-    if all(folder.stat().st_mode & 0o005 == 0o005 for folder in bin_folder.parents):
+    if _open_to_all(bin_folder.parent):
         return bin_folder
     copy = run / "pginstall"
     if not copy.exists():
