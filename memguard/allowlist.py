@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -26,7 +25,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from memguard.anchorlog import AnchorLog
-from memguard.anchors.locks import home_lock
 from memguard.errors import ConfigError, IntegrityError, RollbackError, TamperedError, UnknownKeyError
 from memguard.guards.normal import normalise
 from memguard.integrity.canonical import frame
@@ -35,6 +33,7 @@ from memguard.integrity.logview import HeadRecord, Note
 from memguard.integrity.mac import same
 from memguard.ledger import columns
 from memguard.ports import KeyRing
+from memguard.statedb import State, state_at
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS allowed (
     seq INTEGER PRIMARY KEY, verb TEXT NOT NULL, mark TEXT NOT NULL, mark_kid TEXT NOT NULL, reason TEXT NOT NULL,
@@ -81,18 +80,14 @@ class AllowList:
     """The table. Threads and processes may share it.
 
     Args:
-        database: path of ``home/state.db``.
+        database: path of ``home/state.db``, or where else the home's tables are.
         keys: the ring; marks and tags are made under subkeys of purpose ``allow``.
         log: the anchor's log, which holds the head.
     """
 
-    def __init__(self, database: Path, keys: KeyRing, log: AnchorLog) -> None:
-        self._path, self._keys, self._log, self._mutex = database, keys, log, threading.Lock()
-        self._conn = sqlite3.connect(database, isolation_level=None, check_same_thread=False, timeout=30)
-        self._conn.text_factory = columns.text
-        self._conn.execute("PRAGMA journal_mode=WAL")
-        self._conn.execute("PRAGMA synchronous=FULL")
-        self._conn.execute(_SCHEMA)
+    def __init__(self, database: Path | State, keys: KeyRing, log: AnchorLog) -> None:
+        self._state, self._keys, self._log, self._mutex = state_at(database), keys, log, threading.Lock()
+        self._conn = self._state.connect(_SCHEMA)
         self._checked: object = None
         self._entries: dict[str, Entry] = {}
 
@@ -183,7 +178,7 @@ class AllowList:
         with self._mutex, self._locked(), columns.readable(_unreadable):
             self._log.refresh()
             known, _ = self._head()
-            rows = self._conn.execute("DELETE FROM allowed").rowcount
+            rows: int = self._conn.execute("DELETE FROM allowed").rowcount
             before = known.generation if known else 0
             details = {"reason": reason, "by": author, "records": rows, "time": time.time()}
             head = Head(PLACE[1], generation=before + 1, chain=_digest([]))
@@ -229,10 +224,10 @@ class AllowList:
 
     def _inserted(self, count: int, row: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """The rows with a new one; what stood beyond the head is gone."""
-        with columns.transaction(self._conn):
+        with self._conn.transaction():
             self._conn.execute("DELETE FROM allowed WHERE seq > ?", (count,))
             self._conn.execute("INSERT INTO allowed VALUES (?,?,?,?,?,?,?,?,?,?)", (*row, self._tag(row)))
-            rows = self._conn.execute(_ROWS).fetchall()
+            rows: list[tuple[Any, ...]] = self._conn.execute(_ROWS).fetchall()
             if len(rows) != count + 1 or rows[-1][:9] != row:
                 raise _edited(TamperedError, count + 1)  # a trigger in between
         return rows
@@ -242,7 +237,7 @@ class AllowList:
         rows = [(*row[:8], kid, self._tag((*row[:8], kid))) for row in self._counted(count)]
         if known is not None:
             self._note("rekey", known._replace(horizon=_digest(rows)), known)
-        with columns.transaction(self._conn):
+        with self._conn.transaction():
             self._conn.execute("DELETE FROM allowed WHERE seq > ?", (count,))
             update = "UPDATE allowed SET kid = ?, tag = ? WHERE seq = ?"
             self._conn.executemany(update, [(row[8], row[9], row[0]) for row in rows])
@@ -256,7 +251,7 @@ class AllowList:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """The lock of all writers of the table, in any process."""
-        lock = home_lock(self._path.parent, "@allow.lock")
+        lock = self._state.lock("@allow")
         lock.acquire(self)
         try:
             yield
@@ -280,7 +275,7 @@ class AllowList:
         """That the rows are those that the anchor counted; again whenever either changed."""
         self._log.refresh()
         head, count = self._head()
-        state = (self._conn.execute("PRAGMA data_version").fetchone()[0], head)
+        state = (self._conn.version(), head)
         if self._checked == state:
             return
         rows = self._counted(count)

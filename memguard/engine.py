@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from memguard import context, registry
+from memguard import context, registry, statedb
 from memguard.allowlist import AllowList
 from memguard.anchorlog import AnchorLog
 from memguard.anchors import open_anchor
@@ -47,7 +47,6 @@ from memguard.home import (
     CONFIG,
     LOCKS,
     SEAL,
-    STATE,
     beside,
     check_newest,
     check_seal,
@@ -58,7 +57,6 @@ from memguard.integrity.logview import HeadRecord
 from memguard.keys import open_keys
 from memguard.labelbook import LabelBook, digest_of
 from memguard.labels import Label, label_of
-from memguard.ledger.sqlite import SqliteLedger
 from memguard.performers import Performers
 from memguard.ports import Anchor, KeyRing, SharedAnchor
 from memguard.quarantine.desk import Quarantine, operator
@@ -106,7 +104,9 @@ class MemGuard:
         self._guarded: dict[str, tuple[object, str | None, Custody]] = {}
         self._scrubbers: list[Scrubber] = []
         self._mutex = threading.Lock()
-        self._ledger = SqliteLedger(home / STATE)
+        #: Where the home's own tables are.
+        self.state = statedb.opened(home, config.state, anchor)
+        self._ledger = self.state.ledger()
         self._log = AnchorLog(
             anchor,
             keys,
@@ -116,16 +116,16 @@ class MemGuard:
             compacted=lambda before, after: self.events.emit(AnchorCompacted(anchor.uri, before, after)),
         )
         #: Labels of messages that differ from what their kind says.
-        self.labels = LabelBook(home / STATE, keys, self._log)
-        self.tally = Tally(home / STATE)
-        vault = Vault(home / STATE, keys, self._log, config.quarantine, emit=self.events.emit)
+        self.labels = LabelBook(self.state, keys, self._log)
+        self.tally = Tally(self.state)
+        vault = Vault(self.state, keys, self._log, config.quarantine, emit=self.events.emit)
         #: Withheld writes: list, show, release, drop, undo, export.
         self.quarantine = Quarantine(vault, self._review_key(), self._ledger, self.events.emit)
         self.quarantine.allow = self._allow
         #: Text that the stores hold below user trust, and how often it was written again.
-        self.recall = Recall(keys, home / STATE, config)
+        self.recall = Recall(keys, self.state, config)
         #: Texts that a person has reviewed and allowed.
-        self.allowlist = AllowList(home / STATE, keys, self._log)
+        self.allowlist = AllowList(self.state, keys, self._log)
         self._used = Used(self._log)
         #: What the guards say of records.
         self.screening = Screening(
@@ -137,7 +137,7 @@ class MemGuard:
             recall=self.recall,
         )
         self.screening.perform(Spend, self._used.spend, look=lambda spend: True)
-        self._performers = Performers(config, keys, home / STATE)
+        self._performers = Performers(config, keys, self.state)
         self._performers.register(self.screening)
         #: What is served of what was read, and under which label.
         self.reading = Reading(
@@ -278,14 +278,14 @@ class MemGuard:
                 return
             self._closed = True
         with ExitStack() as last_first:  # one that fails does not keep the others open
+            last_first.callback(self._ledger.close)
+            last_first.callback(self._log.close)  # after the tables, which may be in the anchor's database
             last_first.callback(self.tally.close)
             last_first.callback(self._performers.close)
             last_first.callback(self.labels.close)
             last_first.callback(self.allowlist.close)
             last_first.callback(self.recall.close)
             last_first.callback(self.quarantine.close)
-            last_first.callback(self._ledger.close)
-            last_first.callback(self._log.close)
             for _, _, custody in self._guarded.values():
                 last_first.callback(custody.close)
             for scrubber in self._scrubbers:

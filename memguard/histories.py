@@ -23,11 +23,13 @@ from operator import itemgetter, mul
 from pathlib import Path
 from typing import Any
 
+from memguard.errors import AnchorError
 from memguard.guard import Compare, Standing
 from memguard.integrity.canonical import frame
 from memguard.integrity.mac import same
 from memguard.ports import KeyRing
 from memguard.slots import Slot, contradiction
+from memguard.statedb import State, state_at
 
 #: Embeddings, sources and slots kept per scope, and scopes kept in memory.
 KEPT, SOURCES, SLOTS, SCOPES = 32, 64, 256, 512
@@ -37,6 +39,8 @@ _MINUTE = 60.0
 _SCHEMA = """CREATE TABLE IF NOT EXISTS histories (
     scope TEXT PRIMARY KEY, embedder TEXT NOT NULL, value TEXT NOT NULL, kid TEXT NOT NULL, tag TEXT NOT NULL
     ) WITHOUT ROWID"""
+_KEEP = """INSERT INTO histories VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope) DO UPDATE SET
+    embedder = excluded.embedder, value = excluded.value, kid = excluded.kid, tag = excluded.tag"""
 
 
 class Rounded:
@@ -210,13 +214,13 @@ class Histories:
     """The histories of a home's scopes. Threads may share it.
 
     Args:
-        path: state.db.
+        path: state.db, or where else the home's tables are.
         keys: name and tag the rows; a scope's name stands there as a keyed hash only.
         embedder: its name: vectors of different embedders are never compared.
     """
 
-    def __init__(self, path: Path, keys: KeyRing, embedder: str) -> None:
-        self._path, self._keys, self._embedder = path, keys, embedder
+    def __init__(self, path: Path | State, keys: KeyRing, embedder: str) -> None:
+        self._state, self._keys, self._embedder = state_at(path), keys, embedder
         self._mutex = threading.Lock()
         self._scopes: OrderedDict[str, History] = OrderedDict()
 
@@ -260,8 +264,7 @@ class Histories:
         return history
 
     def _read(self, scope: str) -> History | None:
-        with closing(sqlite3.connect(self._path, timeout=10)) as conn:
-            conn.execute(_SCHEMA)
+        with closing(self._state.connect(_SCHEMA, full=False, busy=10)) as conn:
             row = conn.execute(
                 "SELECT value, kid, tag FROM histories WHERE scope = ? AND embedder = ?",
                 (scope, self._embedder),
@@ -282,10 +285,12 @@ class Histories:
         if not rows:
             return
         try:
-            with closing(sqlite3.connect(self._path, timeout=10)) as conn, conn:
-                conn.execute(_SCHEMA)
-                conn.executemany("INSERT OR REPLACE INTO histories VALUES (?, ?, ?, ?, ?)", rows)
-        except sqlite3.Error as error:  # statistics: to lose them is no reason to fail a write or a close
+            with closing(self._state.connect(_SCHEMA, full=False, busy=10)) as conn, conn.transaction():
+                conn.executemany(_KEEP, rows)
+        except (
+            sqlite3.Error,
+            AnchorError,
+        ) as error:  # statistics: to lose them is no reason to fail a write or a close
             logging.getLogger("memguard").warning(
                 "the histories of sources cannot be written (%s)", type(error).__name__
             )

@@ -14,7 +14,6 @@ import hashlib
 import hmac
 import json
 import marshal
-import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from memguard.anchorlog import AnchorLog
-from memguard.anchors.locks import home_lock
 from memguard.errors import IntegrityError, RollbackError, TamperedError, UnknownKeyError
 from memguard.integrity.canonical import canonical_json, frame
 from memguard.integrity.head import Head
@@ -32,6 +30,7 @@ from memguard.integrity.mac import same
 from memguard.labels import Label
 from memguard.ledger import columns
 from memguard.ports import KeyRing
+from memguard.statedb import State, state_at
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS message_labels (
     seq INTEGER PRIMARY KEY, store TEXT NOT NULL, thread TEXT NOT NULL, message TEXT NOT NULL, digest TEXT NOT NULL,
@@ -39,13 +38,12 @@ _SCHEMA = """CREATE TABLE IF NOT EXISTS message_labels (
 _ROWS = "SELECT seq, store, thread, message, digest, label, kid, tag FROM message_labels"
 _FIND = f"{_ROWS} WHERE seq > ? AND message = ? AND digest = ?"
 #: Between a thread and a number, where a message of it was noted again.
-_AGAIN = "\x1f"
+_AGAIN, _PAST_AGAIN = "\x1f", "\x20"
 # Both halves by the index: as one condition it looks at every row of the store.
 _NOTED = """SELECT label FROM message_labels
     WHERE store = ?1 AND thread = ?2 AND message = ?3 AND digest = ?4 AND seq <= ?5
     UNION ALL SELECT label FROM message_labels
-    WHERE store = ?1 AND thread > ?2 || char(31) AND thread < ?2 || char(32) AND message = ?3 AND digest = ?4
-    AND seq <= ?5"""
+    WHERE store = ?1 AND thread > ?6 AND thread < ?7 AND message = ?3 AND digest = ?4 AND seq <= ?5"""
 _INSERT = "INSERT INTO message_labels VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 #: Rows that are checked by their tags again each time, before the digest of those that need not be is made anew.
 _FEW = 256
@@ -59,17 +57,13 @@ def digest_of(text: str) -> str:
 
 
 class LabelBook:
-    """The table in ``home/state.db``. Threads and processes may share it."""
+    """The table, by the path of ``state.db`` or in another place. Threads and processes may share it."""
 
-    def __init__(self, path: Path, keys: KeyRing, log: AnchorLog) -> None:
+    def __init__(self, place: Path | State, keys: KeyRing, log: AnchorLog) -> None:
         self._keys, self._log, self._mutex = keys, log, threading.Lock()
-        self._path = path
-        self._conn = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        self._conn.text_factory = columns.text
-        self._conn.execute("PRAGMA journal_mode=WAL")
-        # Only labels that lower trust stand here: losing one to a power cut would raise it.
-        self._conn.execute("PRAGMA synchronous=FULL")
-        self._conn.execute(_SCHEMA)
+        self._state = state_at(place)
+        # In full: only labels that lower trust stand here, and losing one to a power cut would raise it.
+        self._conn = self._state.connect(_SCHEMA)
         self._checked: tuple[object, int] = (None, 0)
         #: The last rows that were found sound, as a digest, and how many: what is the same need not be checked again.
         self._proved: tuple[bytes, int] = (b"", 0)
@@ -94,7 +88,7 @@ class LabelBook:
     def _writing(self, *, whole: bool = True) -> Iterator[None]:
         """With every other writer kept out, in any process, and (``whole``) every counted row checked."""
         with self._mutex:
-            lock = home_lock(self._path.parent, "@labels.lock")
+            lock = self._state.lock("@labels")
             lock.acquire(self)
             try:
                 with columns.readable(_unreadable):
@@ -109,10 +103,11 @@ class LabelBook:
         added: list[tuple[Any, ...]] = []
         # Asked before: a harvest holds the log and waits for this database.
         counted = self._counted()
-        with columns.transaction(self._conn):
+        with self._conn.transaction():
             last = self._settled(counted)
             for place in places:
-                noted = self._conn.execute(_NOTED, (*place[:4], last)).fetchall()
+                again = (f"{place[1]}{_AGAIN}", f"{place[1]}{_PAST_AGAIN}")
+                noted = self._conn.execute(_NOTED, (*place[:4], last, *again)).fetchall()
                 levels = [Label.from_dict(json.loads(label)).trust for (label,) in noted]
                 if noted and min(levels) <= Label.from_dict(json.loads(place[4])).trust:
                     continue
@@ -172,7 +167,7 @@ class LabelBook:
         return min(found, key=lambda label: label.trust) if found else None
 
     def _version(self) -> object:
-        return self._conn.execute("PRAGMA data_version").fetchone()[0]
+        return self._conn.version()
 
     def _sound(self) -> None:
         """That every counted row is there with its tag; again whenever another connection changed the file."""
@@ -219,7 +214,7 @@ class LabelBook:
             return
         with self._writing():
             kid, counted = self._keys.current, self._counted()
-            with columns.transaction(self._conn):
+            with self._conn.transaction():
                 last = self._settled(counted)
                 for seq, *place, _, _ in self._conn.execute(f"{_ROWS} WHERE seq <= ?", (last,)).fetchall():
                     update = "UPDATE message_labels SET kid = ?, tag = ? WHERE seq = ?"

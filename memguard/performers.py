@@ -13,6 +13,7 @@ from memguard.histories import Histories
 from memguard.ports import Embedder, KeyRing
 from memguard.screening import Screening
 from memguard.settings import Config
+from memguard.statedb import State
 
 if TYPE_CHECKING:
     from memguard.judge.openai_compatible import OpenAICompatible
@@ -22,10 +23,10 @@ class Performers:
     """What a home's configuration names, opened once. Threads may share it.
 
     Args:
-        state: state.db, where histories are kept.
+        state: path of state.db, or where else the home's tables are: there histories are kept.
     """
 
-    def __init__(self, config: Config, keys: KeyRing, state: Path) -> None:
+    def __init__(self, config: Config, keys: KeyRing, state: Path | State) -> None:
         self._config, self._keys, self._state = config, keys, state
         self._mutex = threading.Lock()
         self._embedder: Embedder | None = None

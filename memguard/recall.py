@@ -28,6 +28,7 @@ from memguard.recalled import Digests
 from memguard.record import Lineage, Parent, Provenance, Record, Scope, Source, Trust
 from memguard.settings import Config
 from memguard.sources import Sources
+from memguard.statedb import State
 
 #: Words of a shingle.
 WIDTH: Final = 5
@@ -101,7 +102,7 @@ class Recall:
 
     Args:
         keys: digests are keyed, so that nobody can look a text up in them.
-        path: ``state.db``; None keeps nothing for other processes.
+        path: ``state.db``, or where else the home's tables are; None keeps nothing for other processes.
         config: ``[guards.recall]`` and ``[guards.corroboration]`` say what is remembered.
         below: what is trusted less than this is remembered.
     """
@@ -109,7 +110,7 @@ class Recall:
     def __init__(
         self,
         keys: KeyRing,
-        path: str | os.PathLike[str] | None,
+        path: str | os.PathLike[str] | State | None,
         config: Config,
         *,
         below: Trust = Trust.USER,

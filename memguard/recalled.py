@@ -11,16 +11,19 @@ import hashlib
 import logging
 import os
 import sqlite3
-from typing import Final
+from typing import Final, cast
 
+from memguard.errors import AnchorError
 from memguard.integrity.canonical import frame
 from memguard.integrity.mac import same
 from memguard.record import Parent, Trust
+from memguard.statedb import State, Tables, state_at
 
 _SCHEMA: Final = """CREATE TABLE IF NOT EXISTS recalled (digest BLOB PRIMARY KEY, record TEXT NOT NULL,
     trust TEXT NOT NULL, source BLOB NOT NULL, tag BLOB NOT NULL) WITHOUT ROWID"""
 _FIND: Final = "SELECT record, trust, source, tag FROM recalled WHERE digest = ?"
-_KEEP: Final = "INSERT OR REPLACE INTO recalled VALUES (?, ?, ?, ?, ?)"
+_KEEP: Final = """INSERT INTO recalled VALUES (?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET
+    record = excluded.record, trust = excluded.trust, source = excluded.source, tag = excluded.tag"""
 _DROP: Final = "DELETE FROM recalled WHERE digest IN (SELECT digest FROM recalled ORDER BY digest LIMIT ?)"
 _BATCH: Final = 256
 
@@ -29,16 +32,16 @@ class Digests:
     """The table. Not locked: its owner is.
 
     Args:
-        path: ``state.db``; None keeps nothing.
+        path: ``state.db``, or where else the home's tables are; None keeps nothing.
         key: 32 bytes.
         limit: rows kept.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, key: bytes, limit: int) -> None:
-        self._path = None if path is None or not limit else os.fspath(path)
+    def __init__(self, path: str | os.PathLike[str] | State | None, key: bytes, limit: int) -> None:
+        self._state = None if path is None or not limit else state_at(path)
         self._key, self._limit = key, limit
-        self._conn: sqlite3.Connection | None = None
-        self._count, self._version, self._empty = -1, -1, True
+        self._conn: Tables | None = None
+        self._count, self._version, self._empty = -1, cast(object, -1), True
 
     def empty(self) -> bool:
         """Whether no process kept anything. Cheap while nobody writes the database."""
@@ -46,11 +49,11 @@ class Digests:
             conn = self._open()
             if conn is None:
                 return True
-            version = conn.execute("PRAGMA data_version").fetchone()[0]
+            version = conn.version()
             if version != self._version:
                 self._empty = conn.execute("SELECT 1 FROM recalled LIMIT 1").fetchone() is None
                 self._version = version
-        except sqlite3.Error as error:
+        except (sqlite3.Error, AnchorError) as error:
             self._lost(error)
         return self._empty
 
@@ -59,7 +62,7 @@ class Digests:
         try:
             conn = self._open()
             row = conn and conn.execute(_FIND, (digest,)).fetchone()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, AnchorError) as error:
             self._lost(error)
             return None
         if not row:
@@ -88,26 +91,22 @@ class Digests:
             if self._count > self._limit:  # digests have no order: the lowest are as good as any to forget
                 conn.execute(_DROP, (_BATCH,))
                 self._count -= _BATCH
-        except sqlite3.Error as error:
+        except (sqlite3.Error, AnchorError) as error:
             self._lost(error)
 
     def close(self) -> None:
         """Release the database; nothing is kept or found any more. Idempotent."""
-        self._path = None
+        self._state = None
         if self._conn is not None:
             self._conn.close()
             self._conn = None
 
-    def _open(self) -> sqlite3.Connection | None:
-        if self._conn is None and self._path is not None:
-            conn = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30)
-            conn.execute("PRAGMA journal_mode=WAL")
-            conn.execute("PRAGMA synchronous=NORMAL")
-            conn.execute(_SCHEMA)
-            self._conn = conn
+    def _open(self) -> Tables | None:
+        if self._conn is None and self._state is not None:
+            self._conn = self._state.connect(_SCHEMA, full=False)
         return self._conn
 
-    def _lost(self, error: sqlite3.Error) -> None:
+    def _lost(self, error: Exception) -> None:
         logging.getLogger("memguard").warning(
             "digests of recalled text cannot be used (%s); other processes will not know what this one saw",
             type(error).__name__,

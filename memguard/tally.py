@@ -20,15 +20,16 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from memguard.decision import Decision, Disposition
-from memguard.errors import IntegrityError
+from memguard.errors import AnchorError, IntegrityError
 from memguard.ledger import columns
+from memguard.statedb import State, state_at
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS decided (
     day TEXT NOT NULL, store TEXT NOT NULL, stage TEXT NOT NULL, guard TEXT NOT NULL, code TEXT NOT NULL,
     disposition TEXT NOT NULL, would TEXT NOT NULL, n INTEGER NOT NULL,
     PRIMARY KEY (day, store, stage, guard, code, disposition, would)) WITHOUT ROWID"""
 _ADD = """INSERT INTO decided VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET n = n + excluded.n"""
+    ON CONFLICT (day, store, stage, guard, code, disposition, would) DO UPDATE SET n = decided.n + excluded.n"""
 _COUNTS = """SELECT day, store, stage, guard, code, disposition, would, n FROM decided WHERE day >= ?
     ORDER BY day, store, stage, guard, code"""
 #: Decisions counted in memory before they are written down, and the seconds after which the next one writes them;
@@ -58,12 +59,12 @@ class Tally:
     """The table in ``home/state.db``. Threads and processes may share it; a crash loses what was not written.
 
     Args:
-        path: the database.
+        path: the database, or where else the home's tables are.
         clock: seconds that never go back.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        self._path, self._mutex, self._clock = path, threading.Lock(), clock
+    def __init__(self, path: Path | State, clock: Callable[[], float] = time.monotonic) -> None:
+        self._state, self._mutex, self._clock = state_at(path), threading.Lock(), clock
         self._pending: Counter[Key] = Counter()
         self._count, self._first = 0, 0.0
         _OPEN.add(self)
@@ -97,12 +98,11 @@ class Tally:
         if not pending:
             return
         try:
-            with closing(sqlite3.connect(self._path, timeout=10)) as conn, conn:
-                conn.execute(_SCHEMA)
+            with closing(self._state.connect(_SCHEMA, full=False, busy=10)) as conn, conn.transaction():
                 conn.executemany(_ADD, [(*key, n) for key, n in pending.items()])
                 oldest = date.fromordinal(today().toordinal() - KEPT_DAYS).isoformat()
                 conn.execute("DELETE FROM decided WHERE day < ?", (oldest,))
-        except sqlite3.Error:
+        except (sqlite3.Error, AnchorError):
             with self._mutex:
                 self._pending.update(pending)
 
@@ -111,9 +111,10 @@ class Tally:
     def counts(self, since: date | None = None) -> Iterator[Count]:
         """Every line since a day, those of this process that are not written yet included."""
         self.flush()
-        with columns.readable(_unreadable), closing(sqlite3.connect(self._path, timeout=10)) as conn:
-            conn.execute(_SCHEMA)
-            conn.text_factory = columns.text
+        with (
+            columns.readable(_unreadable),
+            closing(self._state.connect(_SCHEMA, full=False, busy=10)) as conn,
+        ):
             found = conn.execute(_COUNTS, (since.isoformat() if since else "",)).fetchall()
         for row in found:
             if all(map(isinstance, row, (*[str] * 7, int))):

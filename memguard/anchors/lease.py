@@ -53,11 +53,37 @@ def busy(address: Address) -> AnchorError:
     )
 
 
-class Lease:
+class Held:
+    """A lock by name. A :class:`memguard.effects.Lock`."""
+
+    def __init__(self, session: Session, name: str) -> None:
+        self._session, self._name = session, name
+
+    def acquire(self, owner: object, blocking: bool = True) -> bool:
+        """Take it.
+
+        Raises:
+            AnchorError: MG522, another writer held it for longer than the address' patience; MG520 and on.
+        """
+        return any(
+            self._session.take(self._name) is not None for _ in pauses(self._session.address, blocking)
+        )
+
+    def release(self) -> None:
+        """Give it back."""
+        self._session.give(self._name)
+
+    def tired(self, since: float) -> AnchorError | None:
+        """For those who wait by trying again and again since a moment (monotonic seconds): whether that is too long."""
+        address = self._session.address
+        return busy(address) if time.monotonic() - since > address.patience else None
+
+
+class Lease(Held):
     """Lock and note of one store. A :class:`memguard.effects.Lock` and a :class:`memguard.custody.Slot`."""
 
     def __init__(self, session: Session, store: str) -> None:
-        self._session, self._name = session, f"store:{store}"
+        super().__init__(session, f"store:{store}")
         # A name of a store may hold what a text column of PostgreSQL cannot.
         self._key = literal(store.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0"))
         self._body, self._over = b"", False
@@ -80,11 +106,6 @@ class Lease:
                 self._over = False
                 return True
         return False
-
-    def tired(self, since: float) -> AnchorError | None:
-        """For those who wait by trying again and again since a moment (monotonic seconds): whether that is too long."""
-        address = self._session.address
-        return busy(address) if time.monotonic() - since > address.patience else None
 
     def release(self) -> None:
         """Take the note back if the operation is over, then give the lock back."""

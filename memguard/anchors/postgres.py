@@ -20,7 +20,7 @@ from secrets import token_hex
 
 from memguard.anchors.failures import damaged, misuse, rolled_back
 from memguard.anchors.framing import MAX_RECORD
-from memguard.anchors.lease import Lease, pauses
+from memguard.anchors.lease import Held, Lease, pauses
 from memguard.errors import AnchorError
 from memguard.ports import Cursor
 from memguard.postgres import Address, Link, Session, again, literal, missing, unhex
@@ -120,6 +120,10 @@ INSERT INTO {s}.anchor VALUES (true, {FORMAT}, {literal(token_hex(16))}, 1, 0); 
         if made is None:
             made = self._leases[store] = Lease(self.session, store)
         return made
+
+    def lock(self, name: str) -> Held:
+        """The lock of something else that all hosts share."""
+        return Held(self.session, name)
 
     def life(self) -> bytes:
         """Sixteen bytes that name this life of the server: they change when it crashes, restarts or fails over.

@@ -15,8 +15,7 @@ from memguard.ports import LedgerEntry
 
 #: How long a statement waits for another program that has the database open (milliseconds).
 BUSY_MS = 10_000
-_SCHEMA = (
-    """CREATE TABLE IF NOT EXISTS ledger (
+TABLE = """CREATE TABLE IF NOT EXISTS ledger (
   id INTEGER PRIMARY KEY,
   context TEXT NOT NULL,
   generation INTEGER NOT NULL,
@@ -27,14 +26,16 @@ _SCHEMA = (
   time REAL NOT NULL,
   chain TEXT NOT NULL,
   UNIQUE (context, generation, fence)
-)""",
+)"""
+_SCHEMA = (
+    TABLE,
     """CREATE VIEW IF NOT EXISTS ledger_readable AS
   SELECT id, datetime(time, 'unixepoch') AS utc, context, operation, json_array_length(records) AS touched,
          generation, fence, kid FROM ledger""",
 )
-_COLUMNS = "context, generation, fence, operation, records, kid, time, chain"
+COLUMNS = "context, generation, fence, operation, records, kid, time, chain"
 _INSERT = (
-    f"INSERT INTO ledger ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "  # noqa: S608 - constant text
+    f"INSERT INTO ledger ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "  # noqa: S608 - constant text
     "ON CONFLICT (context, generation, fence) DO NOTHING"
 )
 _PAGE = 1000
@@ -107,23 +108,23 @@ class SqliteLedger:
         """Entries oldest first, of one context or of all; read a page at a time."""
         last = 0
         clause = "" if context is None else "context = ? AND "
-        query = f"SELECT id, {_COLUMNS} FROM ledger WHERE {clause}id > ? ORDER BY id LIMIT {_PAGE}"  # noqa: S608
+        query = f"SELECT id, {COLUMNS} FROM ledger WHERE {clause}id > ? ORDER BY id LIMIT {_PAGE}"  # noqa: S608
         while True:
             with self._working() as conn:
                 values = (last,) if context is None else (context, last)
                 rows = conn.execute(query, values).fetchall()
             for row in rows:
-                yield self._entry(row[1:])
+                yield entry_of(row[1:], self.where)
             if len(rows) < _PAGE:
                 return
             last = rows[-1][0]
 
     def last(self, context: str) -> LedgerEntry | None:
         """The newest entry of a context."""
-        query = f"SELECT {_COLUMNS} FROM ledger WHERE context = ? ORDER BY id DESC LIMIT 1"  # noqa: S608
+        query = f"SELECT {COLUMNS} FROM ledger WHERE context = ? ORDER BY id DESC LIMIT 1"  # noqa: S608
         with self._working() as conn:
             row = conn.execute(query, (context,)).fetchone()
-        return None if row is None else self._entry(row)
+        return None if row is None else entry_of(row, self.where)
 
     def close(self) -> None:
         """Release handles. Idempotent."""
@@ -174,27 +175,6 @@ class SqliteLedger:
                         conn.execute("ROLLBACK")
                 raise
 
-    def _entry(self, row: tuple[Any, ...]) -> LedgerEntry:
-        context, generation, fence, operation, records, kid, time, chain = row
-        try:
-            names = json.loads(records) if isinstance(records, str) else None
-            link = bytes.fromhex(chain) if isinstance(chain, str) else None
-        except (ValueError, RecursionError):
-            names, link = None, None
-        texts = isinstance(context, str) and isinstance(operation, str) and isinstance(kid, str)
-        numbers = type(generation) is int and type(fence) is int and isinstance(time, int | float)
-        if link is None or not (
-            texts and numbers and isinstance(names, list) and all(isinstance(name, str) for name in names)
-        ):
-            raise IntegrityError(
-                "A row of the ledger is not one that memguard wrote.",
-                case="state",
-                record=self.where,
-                why="A column has another type than it was written with.",
-                do="Run memguard audit; a ledger can be started anew, heads do not depend on it.",
-            )
-        return LedgerEntry(context, generation, fence, operation, tuple(names), kid, float(time), link)
-
     def _foreign(self, exc: OSError | sqlite3.Error) -> IntegrityError:
         """Map an error of SQLite or the system; its name is kept, its text may quote rows."""
         name = getattr(exc, "sqlite_errorname", None) or getattr(exc, "strerror", None) or type(exc).__name__
@@ -205,3 +185,30 @@ class SqliteLedger:
             why=f"The cause given is {name}.",
             do="Check the file home/state.db, its permissions and the space on its volume.",
         )
+
+
+def entry_of(row: tuple[Any, ...], where: str) -> LedgerEntry:
+    """The entry of a row, whose columns may hold anything.
+
+    Raises:
+        IntegrityError: it is not one that memguard wrote.
+    """
+    context, generation, fence, operation, records, kid, time, chain = row
+    try:
+        names = json.loads(records) if isinstance(records, str) else None
+        link = bytes.fromhex(chain) if isinstance(chain, str) else None
+    except (ValueError, RecursionError):
+        names, link = None, None
+    texts = isinstance(context, str) and isinstance(operation, str) and isinstance(kid, str)
+    numbers = type(generation) is int and type(fence) is int and isinstance(time, int | float)
+    if link is None or not (
+        texts and numbers and isinstance(names, list) and all(isinstance(name, str) for name in names)
+    ):
+        raise IntegrityError(
+            "A row of the ledger is not one that memguard wrote.",
+            case="state",
+            record=where,
+            why="A column has another type than it was written with.",
+            do="Run memguard audit; a ledger can be started anew, heads do not depend on it.",
+        )
+    return LedgerEntry(context, generation, fence, operation, tuple(names), kid, float(time), link)

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memguard.anchorlog import AnchorLog
-from memguard.anchors.locks import home_lock
 from memguard.errors import IntegrityError, RollbackError, TamperedError, UnknownKeyError
 from memguard.integrity.canonical import frame
 from memguard.integrity.head import Head
@@ -30,6 +29,7 @@ from memguard.integrity.logview import HeadRecord, Note
 from memguard.integrity.mac import same
 from memguard.ledger import columns
 from memguard.ports import KeyRing
+from memguard.statedb import State, state_at
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS quarantine (
@@ -94,21 +94,16 @@ class Tables:
     """Both tables, read and checked as a whole, and added to under a lock that all processes share.
 
     Args:
-        path: state.db of the home.
+        place: path of state.db, or where else the home's tables are.
     """
 
     def __init__(
-        self, path: Path, keys: KeyRing, log: AnchorLog, clock: Callable[[], float] = time.time
+        self, place: Path | State, keys: KeyRing, log: AnchorLog, clock: Callable[[], float] = time.time
     ) -> None:
-        self._path, self._keys, self._log, self._clock = path, keys, log, clock
+        self._state, self._keys, self._log, self._clock = state_at(place), keys, log, clock
         self._mutex = threading.RLock()
-        self._conn = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-        self._conn.text_factory = columns.text
-        self._conn.execute("PRAGMA journal_mode=WAL")
-        self._conn.execute("PRAGMA synchronous=FULL")  # what is withheld is nowhere else
-        self._conn.execute("PRAGMA secure_delete=ON")  # purged is overwritten, not only let go
-        for statement in _SCHEMA:
-            self._conn.execute(statement)
+        # In full: what is withheld is nowhere else. And what is purged is overwritten, not only let go.
+        self._conn = self._state.connect(*_SCHEMA, secure_delete=True)
         #: The state of the file, and the count, of the last look at everything and of the last one at what is new.
         self._checked: tuple[object, int] = _NEVER
         self._followed: tuple[object, int] = _NEVER
@@ -153,7 +148,7 @@ class Tables:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        lock = home_lock(self._path.parent, "@quarantine.lock")
+        lock = self._state.lock("@quarantine")
         lock.acquire(self)
         try:
             yield
@@ -169,7 +164,7 @@ class Tables:
         return found[0] if isinstance(found[0], bytes) else b""  # what is no bytes opens to nothing
 
     def _version(self) -> object:
-        return self._conn.execute("PRAGMA data_version").fetchone()[0]
+        return self._conn.version()
 
     def _count(self) -> tuple[int, tuple[bytes, bytes]]:
         """How many acts the anchor knows, and what the tag of the last of them may be."""
@@ -302,7 +297,7 @@ class Tables:
         last, kid = self._tags[-1] if self._tags else "", self._keys.current
         whole, tags = self._checked == (self._version(), self._count()[0]), list[str]()
         made: list[Act] = []
-        with _readable(), columns.transaction(self._conn):
+        with _readable(), self._conn.transaction():
             change()
             for entry, verb, by, note, bound in acts:
                 number = len(self.acts) + len(made) + 1
@@ -415,7 +410,8 @@ class Tables:
         """
         kid = self._keys.current
         tags = {seq: self._tag("entry", row, kid) for seq, row in entries.items()}
-        there = "SELECT seq, sealed IS NOT NULL FROM quarantine WHERE typeof(seq) = 'integer'"
+        odd = "" if self._conn.typed else " WHERE typeof(seq) <> 'integer'"
+        there = f"SELECT seq, sealed IS NOT NULL FROM quarantine{odd.replace('<>', '=')}"  # noqa: S608 - constant
         full = dict(self._conn.execute(there).fetchall())
         purged = {act.entry for act in acts if act.verb in ("purge", "expire")}
         emptied = [seq for seq in entries if not full.get(seq) and seq not in purged]
@@ -425,8 +421,9 @@ class Tables:
         if operation == "rekey" and known is not None and made:
             _, _, end = made[known[1].generation - 1]
             self._note(operation, known[1]._replace(horizon=bytes.fromhex(end)), known[1].generation)
-        with _readable(), columns.transaction(self._conn):
-            self._conn.execute("DELETE FROM quarantine WHERE typeof(seq) <> 'integer'")
+        with _readable(), self._conn.transaction():
+            if odd:
+                self._conn.execute(f"DELETE FROM quarantine{odd}")  # noqa: S608 - constant
             gone = [(seq,) for seq in full if seq not in entries]
             self._conn.executemany("DELETE FROM quarantine WHERE seq = ?", gone)
             self._conn.executemany(

@@ -39,6 +39,7 @@ from memguard.quarantine.review import Opening, Sealing
 from memguard.quarantine.standing import Standing, name_of, number
 from memguard.record import FIRST_HAND, Lineage, Source, Trust, did_you_mean, text_of
 from memguard.settings import Quarantine as Settings
+from memguard.statedb import State
 
 #: The share of the places that entries of a trust level and below may fill together.
 SHARES: Mapping[Trust, float] = MappingProxyType(
@@ -53,7 +54,7 @@ class Vault:
     """Withheld writes of one home. Threads and processes may share it.
 
     Args:
-        database: path of state.db.
+        database: path of state.db, or where else the home's tables are.
         settings: the table ``[quarantine]`` of the configuration.
         emit: is told of what is destroyed.
         clock: seconds since the epoch.
@@ -61,7 +62,7 @@ class Vault:
 
     def __init__(
         self,
-        database: Path,
+        database: Path | State,
         keys: KeyRing,
         log: AnchorLog,
         settings: Settings,

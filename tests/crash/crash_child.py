@@ -10,7 +10,7 @@ import os
 import random
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -116,6 +116,7 @@ class Child:
 
     def __init__(self, work: Callable[[Callable[[dict[str, Any]], None]], None]) -> None:
         self._read, write = os.pipe()
+        self.status = 0
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._read)
@@ -140,23 +141,28 @@ class Child:
         """SIGKILL, wherever it is."""
         os.kill(self.pid, signal.SIGKILL)
 
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """What it says, as it says it, until its end; ``status`` is then as ``waitpid`` gives it."""
+        with os.fdopen(self._read, "rb") as pipe:
+            for line in pipe:
+                yield json.loads(line)
+        self.status = os.waitpid(self.pid, 0)[1]
+
     def result(self) -> Run:
         """Wait for its end."""
         run = Run()
-        with os.fdopen(self._read, "rb") as pipe:
-            for line in pipe:
-                message = json.loads(line)
-                if "begin" in message:
-                    run.pending = message["begin"]
-                elif "done" in message:
-                    assert run.pending is not None
-                    run.done.append(run.pending)
-                    run.pending = None
-                elif "error" in message:
-                    run.error = message["error"]
-                else:
-                    run.said = message
-        run.status = os.waitpid(self.pid, 0)[1]
+        for message in self.messages():
+            if "begin" in message:
+                run.pending = message["begin"]
+            elif "done" in message:
+                assert run.pending is not None
+                run.done.append(run.pending)
+                run.pending = None
+            elif "error" in message:
+                run.error = message["error"]
+            else:
+                run.said = message
+        run.status = self.status
         return run
 
 

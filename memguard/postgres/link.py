@@ -1,40 +1,24 @@
-"""One connection to PostgreSQL, as memguard's backends use it: by libpq, typed errors, nothing secret in a message.
+"""One connection by libpq: several statements in one round trip, typed errors, nothing secret in a message.
 
-Statements go through ``psycopg.pq`` in the simple protocol: one round trip for several of them, and no text of the
-server's (it may quote a row) nor of the address ever reaches an error. psycopg is imported when a connection is made.
+Statements go through ``psycopg.pq``. No text of the server's (it may quote a row) nor of the driver's ever reaches an
+error: only SQLSTATEs, and words of ours for why a server could not be reached.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import select
-import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote
 
-from memguard.errors import AnchorError, ConfigError, UnsupportedError
+from memguard.errors import AnchorError, UnsupportedError
+from memguard.postgres.address import Address
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGconn, PGresult
 
-#: Parameters of ours in an address; every other one is libpq's.
-OURS = ("schema", "patience")
-#: Seconds that a lock is waited for.
-PATIENCE = 30.0
-#: What libpq is told where the address does not say it. A standby that takes no writes is no anchor, and a network
-#: that swallows packets must not hold a program for longer than half a minute.
-_DEFAULTS = {
-    "connect_timeout": "10",
-    "target_session_attrs": "read-write",
-    "application_name": "memguard",
-    "keepalives_idle": "10",
-    "keepalives_interval": "5",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "20000",
-}
+Rows = list[tuple[bytes | None, ...]]
 # The server notices a host that went away within half a minute too, and gives its locks to others. What an
 # administrator asked for beyond "on" (a standby that must have it) is left as it is.
 _SETTINGS = """SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET bytea_output = 'hex';
@@ -60,55 +44,6 @@ _UNREACHABLE = (
 )
 
 
-class Address:
-    """A URI taken apart: ``//user@host:port/database?schema=NAME&patience=SECONDS&libpq's parameters``.
-
-    Args:
-        rest: what follows the scheme and its colon.
-
-    Attributes:
-        uri: the whole, fit to be shown.
-        schema: where memguard's own tables are; quoted: as SQL writes it.
-        patience: seconds that a lock is waited for.
-
-    Raises:
-        ConfigError: MG526, it holds a password, or a parameter of ours is wrong.
-    """
-
-    def __init__(self, rest: str) -> None:
-        base, _, query = rest.partition("?")
-        given = dict(parse_qsl(query, keep_blank_values=True))
-        who, at, _ = base.removeprefix("//").partition("/")[0].rpartition("@")
-        if (at and ":" in who) or "password" in given or "sslpassword" in given:
-            raise ConfigError(
-                "the address of a PostgreSQL server holds a password.",
-                code="MG526",
-                where="postgresql:",
-                why="Addresses are written to memguard.toml and shown in reports.",
-                do="Leave it out: PGPASSWORD, ~/.pgpass (PGPASSFILE) or a service file give it to the driver.",
-            )
-        if not base.startswith("//"):
-            raise ConfigError("an address of a PostgreSQL server begins with postgresql://", code="MG526")
-        self.schema = given.pop("schema", "memguard")
-        self.uri = f"postgresql:{rest}"
-        patience = given.pop("patience", str(PATIENCE))
-        if not re.fullmatch("[a-z_][a-z0-9_]{0,47}", self.schema) or self.schema.startswith("pg_"):
-            raise ConfigError(
-                "the schema in the address of a PostgreSQL server cannot be used.",
-                code="MG526",
-                do="Use lower-case letters, digits and _, at most 48, not beginning with pg_ or a digit.",
-            )
-        if not re.fullmatch(r"\d{1,4}(\.\d{1,3})?", patience):
-            raise ConfigError(
-                "patience in the address of a PostgreSQL server is seconds, 0 to 9999.", code="MG526"
-            )
-        self.quoted, self.patience = f'"{self.schema}"', float(patience)
-        pairs = {**_DEFAULTS, **given}
-        self.conninfo = f"postgresql:{base}?" + "&".join(
-            f"{quote(k, safe='')}={quote(v, safe='')}" for k, v in pairs.items()
-        )
-
-
 class Link:
     """One connection. Not locked: its owner is. Made when first used, and again after :meth:`drop`.
 
@@ -130,23 +65,30 @@ class Link:
         """Whether there is a connection, so far as this side knows."""
         return self._conn is not None and self._pid == os.getpid()
 
-    def run(self, sql: str, doing: str = "use") -> list[list[tuple[bytes | None, ...]]]:
+    def run(self, sql: str, doing: str = "use") -> list[Rows]:
         """Send statements; the rows of each. All of it is one transaction unless it says otherwise.
 
         Raises:
             AnchorError: MG520 to MG525 and MG529. After MG520 and MG521 there is no connection any more; after MG521
                 it is not known whether the statements were carried out.
         """
+        return [_rows(result) for result in self._exchange(lambda conn: conn.send_query(sql.encode()), doing)]
+
+    def ask(self, sql: str, values: Sequence[bytes | None], doing: str = "use") -> PGresult:
+        """One statement with parameters ``$1``, ``$2``… in text form; the whole result. Raises as :meth:`run`."""
+        return self._exchange(lambda conn: conn.send_query_params(sql.encode(), values), doing)[-1]
+
+    def _exchange(self, send: Callable[[PGconn], None], doing: str) -> list[PGresult]:
         conn = self._conn if self.open else self._connect()
         assert conn is not None
         ok = _status()
-        answers: list[list[tuple[bytes | None, ...]]] = []
+        answers: list[PGresult] = []
         failure: AnchorError | None = None
         try:
-            conn.send_query(sql.encode())
+            send(conn)
             while (result := _next(conn)) is not None:
                 if result.status in ok:
-                    answers.append(_rows(result))
+                    answers.append(result)
                 elif failure is None:
                     failure = self._refused(result, doing)
         except _psycopg_error():
@@ -175,7 +117,7 @@ class Link:
         if self.refusal is not None:
             raise again(self.refusal)
         pq = driver()
-        conn = pq.PGconn.connect(self.address.conninfo.encode())
+        conn: PGconn = pq.PGconn.connect(self.address.conninfo.encode())
         if conn.status != pq.ConnStatus.OK:
             said = (conn.error_message or b"").decode("utf-8", "replace").lower()
             conn.finish()
@@ -192,7 +134,11 @@ class Link:
             )
         self._conn, self._pid = conn, os.getpid()
         self.serial += 1
-        backend, started = self.run(_SETTINGS, "begin with")[-1][0]
+        try:
+            backend, started = Link.run(self, _SETTINGS, "begin with")[-1][0]
+        except BaseException:
+            self.drop()
+            raise
         self.backend, self.started = (backend or b"").decode(), (started or b"").decode()
         return conn
 
@@ -235,127 +181,6 @@ class Link:
         )
         made.state = state  # type: ignore[attr-defined]
         return made
-
-
-class Session(Link):
-    """The connection on which a process holds locks, and on which everything runs that needs them.
-
-    A lock of PostgreSQL belongs to its connection. What is executed on that connection is executed while the lock
-    is held or not at all: the server itself keeps a writer out whose lock went to somebody else. So after a lost
-    connection nothing may go on as if on the old one: there is no new connection before every lock of the
-    old one was given back by its holder, who learns of the loss by what fails.
-    """
-
-    def __init__(self, address: Address) -> None:
-        super().__init__(address)
-        self.io = threading.RLock()
-        self._names: dict[str, threading.Lock] = {}
-        #: What this process holds, and on which connection.
-        self._held: dict[str, int] = {}
-
-    def run(self, sql: str, doing: str = "use") -> list[list[tuple[bytes | None, ...]]]:
-        """As :meth:`Link.run`, for one thread at a time.
-
-        Raises:
-            AnchorError: MG527, the connection on which a lock was taken is lost.
-        """
-        with self.io:
-            self._own()
-            if self._orphaned():
-                raise self.fenced()
-            return super().run(sql, doing)
-
-    def holds(self, name: str) -> bool:
-        """Whether a lock is held on the connection as it is, so far as this side knows."""
-        return self.open and self._held.get(name) == self.serial
-
-    def take(self, name: str, *, also: str = "") -> list[list[tuple[bytes | None, ...]]] | None:
-        """Try for a lock; the answers of ``also``, executed once it is held, or None if another has it.
-
-        Raises:
-            AnchorError: the server is not there, or will not.
-        """
-        with self.io:
-            self._own()
-            if not self._names.setdefault(name, threading.Lock()).acquire(False):
-                return None
-            got = False
-            try:
-                if self._orphaned():
-                    return None  # one who still has to notice that the connection is gone
-                sql = f"SELECT pg_try_advisory_lock({self._key(name)}); {also}"
-                again = self.open and not self._held
-                try:
-                    answers = super().run(sql, "lock")
-                except AnchorError as error:
-                    if error.code != "MG521" or not again:
-                        raise
-                    answers = super().run(sql, "lock")  # it had been idle, and its server was started again
-                got = answers[0][0][0] == b"t"
-                if got:
-                    self._held[name] = self.serial
-                return answers[1:] if got else None
-            finally:
-                if not got:
-                    self._names[name].release()
-
-    def give(self, name: str, *, first: str = "") -> None:
-        """Give a lock back, after ``first`` in the same round trip.
-
-        Never fails: with the connection lost the lock is gone, and what was to be done is done or is looked up later.
-        """
-        with self.io:
-            self._own()
-            if self.holds(name):
-                try:
-                    super().run(f"{first}; SELECT pg_advisory_unlock({self._key(name)})", "unlock")
-                except AnchorError:
-                    self.drop()  # whatever of it was carried out: the lock must not stay
-            if self._held.pop(name, None) is not None:
-                self._names[name].release()
-
-    def fenced(self) -> AnchorError:
-        """The error for a writer whose lock may be another's by now."""
-        return AnchorError(
-            "a lock in PostgreSQL was lost while it was held.",
-            case="anchor",
-            code="MG527",
-            record=self.address.uri,
-            why="Its connection ended, and another writer may hold it now: this one may not go on.",
-            do="Call again: what it had begun is finished or undone first. If it goes on, check the server.",
-        )
-
-    def _own(self) -> None:
-        """In a forked child: locks and connection are the parent's."""
-        if self._pid != os.getpid():
-            self.drop()
-            self._names, self._held, self._pid = {}, {}, os.getpid()
-
-    def _orphaned(self) -> bool:
-        return any(serial != self.serial or not self.open for serial in self._held.values())
-
-    def _key(self, name: str) -> int:
-        return lock_key(self.address.schema, name)
-
-
-def lock_key(schema: str, name: str) -> int:
-    """The 64-bit number of a lock: PostgreSQL's advisory locks have no names."""
-    import hashlib
-
-    said = b"memguard/lock/1\0" + schema.encode() + b"\0" + name.encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.sha256(said).digest()[:8], "big", signed=True)
-
-
-def literal(value: bytes | str) -> str:
-    """Bytes or text as SQL writes it. Text must hold no NUL."""
-    if isinstance(value, bytes):
-        return f"'\\x{value.hex()}'::bytea"
-    return "'" + value.replace("'", "''") + "'"
-
-
-def unhex(value: bytes | None) -> bytes:
-    """The bytes of a bytea column."""
-    return bytes.fromhex((value or b"\\x")[2:].decode("ascii"))
 
 
 def again(known: AnchorError) -> AnchorError:
@@ -433,15 +258,3 @@ def _rows(result: PGresult) -> list[tuple[bytes | None, ...]]:
 
 #: Connections inherited by a fork. Kept: closing one here would end its parent's session.
 _abandoned: list[Any] = []
-
-__all__ = [
-    "Address",
-    "Link",
-    "Session",
-    "again",
-    "driver",
-    "literal",
-    "lock_key",
-    "missing",
-    "unhex",
-]
