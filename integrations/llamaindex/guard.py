@@ -13,9 +13,10 @@ from memguard.engine import MemGuard
 from memguard.errors import AlreadyGuardedError, UnsupportedError
 from memguard.integrations.llamaindex.chat_operations import ChatOperations
 from memguard.integrations.llamaindex.chat_table import ChatTable
+from memguard.integrations.llamaindex.persisted import Persisted
 from memguard.integrations.llamaindex.sql_operations import SqlOperations
 from memguard.integrations.llamaindex.sql_table import SqlTable, shipped
-from memguard.integrations.llamaindex.store import GuardedChatStore, GuardedDbStore
+from memguard.integrations.llamaindex.store import GuardedChatStore, GuardedDbStore, GuardedSimpleStore
 
 KIND = "llamaindex-sqlite"
 #: Fields of LlamaIndex's memories that hold their chat store.
@@ -51,8 +52,13 @@ def chat(mg: MemGuard, store: Any, name: str | None, overrides: Mapping[str, Any
     )
     place = None if in_memory else f"{type(store).__module__}.{type(store).__qualname__}"
     collection.open(_identity(store), name, kind=KIND, place=place, overrides=overrides)
-    bound = binding(mg, collection.store, places, "thread")
-    return _attached(mg, GuardedChatStore(store, ChatOperations(store, collection, bound)), collection)
+    operations = ChatOperations(store, collection, binding(mg, collection.store, places, "thread"))
+    if not in_memory:
+        return _attached(mg, GuardedChatStore(store, operations), collection)
+    persisted = Persisted(mg._log, collection)
+    guarded = _attached(mg, GuardedSimpleStore(store, operations, persisted), collection)
+    guarded._run(persisted.load())
+    return guarded
 
 
 def sql(mg: MemGuard, store: Any, name: str | None, overrides: Mapping[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from memguard.collection.faces import blocking
 from memguard.effects import Operation, adrive, drive, shielded
 from memguard.errors import UnsupportedError
 from memguard.integrations.llamaindex.chat_operations import ChatOperations
+from memguard.integrations.llamaindex.persisted import Persisted
 from memguard.integrations.llamaindex.sql_operations import SqlOperations
 
 #: Attributes of wrapped stores that LlamaIndex and users reach. None of them changes a message.
@@ -142,6 +143,21 @@ class GuardedChatStore(Guarded):
         """Async :meth:`get_keys`."""
         found: list[str] = await self._arun(self._ops.all_keys())
         return found
+
+
+class GuardedSimpleStore(GuardedChatStore):
+    """A ``SimpleChatStore`` whose messages cannot be changed behind its back, in memory or in its file."""
+
+    def __init__(self, inner: Any, operations: Any, persisted: Persisted) -> None:
+        super().__init__(inner, operations)
+        self._persisted = persisted
+
+    def persist(self, persist_path: str = "chat_store.json", fs: Any = None) -> None:
+        """Write the store to a file, and have the anchor know what it holds.
+
+        An older file, an edited one, or none at all is refused when it is loaded and guarded under the same name.
+        """
+        self._run(self._persisted.persist(lambda: self.inner.persist(persist_path, fs)))
 
 
 class GuardedDbStore(Guarded):
