@@ -24,6 +24,8 @@ def claimed_cases(level: str) -> tuple[str, ...]:
     Raises:
         ValueError: it is no level.
     """
+    if level not in LEVELS:
+        raise ValueError(f"{level!r} is no level; it is one of {', '.join(LEVELS)}")
     at = LEVELS.index(level)
     return tuple(case for name, cases in score.LEVELS if LEVELS.index(name) <= at for case in cases)
 
