@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memguard.errors import MemguardError
+from memguard.integrations.mcp.lines import ENTITY, RELATIONS, context_of, observation_key, relation_key
 from memguard.integrations.mcp.table import not_its_file
 from memguard.labels import visible
 
@@ -71,6 +72,39 @@ def _text(tool: str, value: Any) -> str:
     except UnicodeEncodeError:
         raise _form(tool, "A text holds half a character, which the file cannot keep.") from None
     return value
+
+
+def remaining(tool: str, given: Mapping[str, Any], made: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
+    """The arguments of a writing tool, without what was withheld and with what was rewritten.
+
+    Args:
+        made: by context and key of a record, what the guards made of it; None for nothing.
+    """
+    if not made:
+        return dict(given)
+
+    def texts(name: str, found: Sequence[str]) -> list[str]:
+        kept = [made.get((context_of(name), observation_key(text)), text) for text in found]
+        return [text for text in kept if text is not None]
+
+    if tool == "create_entities":
+        entities = [
+            {
+                **(made.get((context_of(e["name"]), ENTITY)) or e),
+                "observations": texts(e["name"], e["observations"]),
+            }
+            for e in given["entities"]
+            if made.get((context_of(e["name"]), ENTITY), e) is not None
+        ]
+        return {"entities": entities}
+    if tool == "add_observations":
+        items = [
+            {**item, "contents": texts(item["entityName"], item["contents"])}
+            for item in given["observations"]
+        ]
+        return {"observations": items}
+    kept = [made.get((RELATIONS, relation_key(relation)), relation) for relation in given["relations"]]
+    return {"relations": [relation for relation in kept if relation is not None]}
 
 
 def one_each(keys: Sequence[str], what: str) -> None:

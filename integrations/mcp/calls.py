@@ -15,7 +15,7 @@ from memguard.collection.writes import Moved, _parts
 from memguard.context import current_source
 from memguard.effects import Block, Operation
 from memguard.errors import MemguardError
-from memguard.integrations.mcp.arguments import entity_names, one_each, shaped, shown, unfenced
+from memguard.integrations.mcp.arguments import entity_names, one_each, remaining, shaped, shown, unfenced
 from memguard.integrations.mcp.lines import (
     DAMAGED,
     ENTITY,
@@ -103,10 +103,13 @@ class GraphCalls:
         body: Callable[[str, Any], Operation[Answer]]
         body = self._read if tool in READS else self._delete if tool in DELETES else self._write
         for _ in range(_TRIES):
+            yield from self.of.all(DAMAGED)  # first: what the server says of a damaged line may quote it
             try:
                 return (yield from body(tool, given))
             except Moved:
                 continue
+            finally:
+                self.table.planned = None
         raise MemguardError(
             "the memory file is being changed by others.",
             code="MG606",
@@ -117,10 +120,12 @@ class GraphCalls:
     # -- writes ------------------------------------------------------------------------------
 
     def _write(self, tool: str, given: Mapping[str, Any]) -> Operation[Answer]:
-        self.table.expected = picture = yield Block(self.table.picture)
+        picture: bytes = yield Block(self.table.picture)
         puts = yield from getattr(self, f"_{tool}")(given)
         answer = Answer()
         stored: list[Put] = []
+        #: What the guards made of a text or a value: another one, or nothing.
+        made: dict[tuple[str, str], Any] = {}
         lost: set[str] = set()
         for put in puts:
             if put.context in lost:
@@ -129,18 +134,31 @@ class GraphCalls:
             said = yield from self.of.screen(put)
             if isinstance(said, Withheld):
                 answer.withheld.append(said)
+                made[put.context, put.name] = None
                 if put.key == ENTITY:  # without it there is nothing that its observations could be of
                     lost.add(put.context)
-            elif said.key == put.key or not self._there(said, stored):
+                continue
+            if said.key != put.key or said.content != put.content:
+                made[put.context, put.name] = said.value
+            if said.key == put.key or not self._there(said, stored):
                 stored.append(said)
-        if not stored:
-            self.table.expected = None
-            yield from self._nothing(answer, tool)
-            return answer
-        self.table.answer, self.table.expected = None, picture
-        yield from self.of._operate(_parts(stored, {}))
-        answer.given = self.table.answer
+        passed = remaining(tool, given, made)
+        self.table.answer = None
+        if stored:
+            self.table.planned = picture, tool, passed
+            yield from self.of._operate(_parts(stored, {}))
+            answer.given = self.table.answer
+        else:  # the server is asked all the same, for its answer; alone, so that it stays nothing
+            contexts = list(dict.fromkeys(put.context for put in puts)) or [DAMAGED]
+            answer.given = yield from self.of.custody.alone(
+                contexts, lambda: self._asked(picture, tool, passed)
+            )
         return answer
+
+    def _asked(self, picture: bytes, tool: str, passed: Mapping[str, Any]) -> Operation[Any]:
+        if (yield Block(self.table.picture)) != picture:
+            raise Moved
+        return (yield Block(self.table.backend.apply, tool, passed))
 
     def _there(self, put: Put, stored: Sequence[Put]) -> bool:
         """Whether what a guard made of a record is there already: the server would keep one of both."""
@@ -198,22 +216,10 @@ class GraphCalls:
             put.source = Source.parse(self.source)
         return put
 
-    def _nothing(self, answer: Answer, tool: str) -> Operation[None]:
-        """Ask the server to do nothing, for its answer."""
-        member = {
-            "create_entities": "entities",
-            "create_relations": "relations",
-            "add_observations": "observations",
-            "delete_entities": "entityNames",
-            "delete_observations": "deletions",
-            "delete_relations": "relations",
-        }[tool]
-        answer.given = yield Block(self.table.backend.apply, tool, {member: []})
-
     # -- deletes -----------------------------------------------------------------------------
 
     def _delete(self, tool: str, given: Mapping[str, Any]) -> Operation[Answer]:
-        self.table.expected = picture = yield Block(self.table.picture)
+        picture: bytes = yield Block(self.table.picture)
         deletes: dict[str, list[str]] = {}
         relations = yield from self.of.all(RELATIONS)
         if tool == "delete_relations":
@@ -232,13 +238,14 @@ class GraphCalls:
                 deletes.setdefault(context, []).extend(sorted(gone))
         deletes = {context: keys for context, keys in deletes.items() if keys}
         answer = Answer()
-        if not deletes:
-            self.table.expected = None
-            yield from self._nothing(answer, tool)
-            return answer
-        self.table.answer, self.table.expected = None, picture
-        yield from self.of.write([], deletes)
-        answer.given = self.table.answer
+        self.table.answer = None
+        if deletes:
+            self.table.planned = picture, "", {}
+            yield from self.of.write([], deletes)
+            answer.given = self.table.answer
+        else:
+            empty = {name: [] for name in given}
+            answer.given = yield from self.of.custody.alone([], lambda: self._asked(picture, tool, empty))
         return answer
 
     # -- reads -------------------------------------------------------------------------------

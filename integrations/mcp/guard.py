@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memguard.care import Handle
+from memguard.care import Existing, Handle
 from memguard.collection import Collection, CollectionCare
 from memguard.collection.beside import Beside, seals_of
 from memguard.collection.faces import arun, run
+from memguard.effects import Block, Operation
 from memguard.engine import MemGuard
 from memguard.integrations.mcp.calls import TOOLS, Answer, GraphCalls
 from memguard.integrations.mcp.graph import KnowledgeGraph
+from memguard.integrations.mcp.lines import DAMAGED
 from memguard.integrations.mcp.table import Backend, GraphTable
+from memguard.integrity.verifier import Context
 
 KIND = "mcp-memory"
 
@@ -40,8 +43,22 @@ def graph_calls(
     collection.open(obj, store_name, kind=KIND, place=str(path), overrides=overrides)
     table.store = collection.store
     collection.custody.closing.append(seals.close)
-    handle = Handle(mg, collection.custody, CollectionCare(collection), run, obj)
+    handle = Handle(mg, collection.custody, GraphCare(collection, plain), run, obj)
     return GraphCalls(collection, plain, source), handle
+
+
+class GraphCare(CollectionCare):
+    """:class:`~memguard.collection.CollectionCare` of a file that the server cannot read while a line is damaged."""
+
+    def __init__(self, collection: Collection, table: GraphTable) -> None:
+        super().__init__(collection)
+        self._table = table
+
+    def drop(self, context: Context, found: Sequence[Existing]) -> Operation[None]:
+        """Take records out; damaged lines go first, for without that nothing can."""
+        yield Block(self._table.without_damage)
+        if context.id != DAMAGED:
+            yield from super().drop(context, found)
 
 
 class GuardedGraph:

@@ -56,7 +56,8 @@ class GraphTable:
     """A plain table (:class:`~memguard.collection.beside.Plain`) over a graph file.
 
     Attributes:
-        expected: the bytes of the file that a call was planned on; :meth:`commit` refuses another.
+        planned: the file's bytes that a call of a client was planned on, and the call itself (no tool: what
+            follows from the records); :meth:`commit` refuses another state of the file.
         answer: what the server said to the last change.
     """
 
@@ -64,7 +65,7 @@ class GraphTable:
 
     def __init__(self, path: Path, backend: Backend) -> None:
         self.path, self.backend = path, backend
-        self.expected: bytes | None = None
+        self.planned: tuple[bytes, str, Mapping[str, Any]] | None = None
         self.answer: Any = None
         self._known: tuple[object, bytes, Parsed] = (None, b"", parsed(b""))
 
@@ -137,17 +138,20 @@ class GraphTable:
 
     def _commit(self, puts: Sequence[Put], deletes: Mapping[str, Sequence[str]]) -> None:
         found = self.look()
-        expected, self.expected = self.expected, None
-        if expected is not None and expected != self._known[1]:
+        picture, planned, passed = self.planned or (self._known[1], "", {})
+        if picture != self._known[1]:
             raise Moved  # somebody else's call came in between: what is written would not be what was planned
         if deletes.get(DAMAGED):
-            self._without_damage()
-        for tool, arguments in (*_deleting(found, deletes), *_writing(found, puts)):
+            self.without_damage()
+        calls = [(planned, passed)] if planned else [*_deleting(found, deletes), *_writing(found, puts)]
+        for tool, arguments in calls:
             self.answer = self.backend.apply(tool, arguments)
         self._sync()
 
-    def _without_damage(self) -> None:
+    def without_damage(self) -> None:
         """Take out lines that are nothing that the server writes: it has no tool for them."""
+        if DAMAGED not in self.look().records:
+            return
         lines = self._read().split(b"\n")
         wrong = {stored.key for stored in parsed(b"\n".join(lines)).records.get(DAMAGED, ())}
         kept = [line for number, line in enumerate(lines, 1) if f"line {number}" not in wrong]
