@@ -22,6 +22,7 @@ _STATEMENTS = (
 
 
 async def main() -> None:
+    """Import every model, then make their tables."""
     for module in pkgutil.iter_modules(letta.orm.__path__):
         if module.name != "sqlite_functions":  # wants an extension of SQLite, which is not used here
             importlib.import_module(f"letta.orm.{module.name}")

@@ -70,7 +70,7 @@ class Desk:
                 code="MG565",
                 where=f"{request.method} {request.url.path[:200]}",
                 why="It is not in the table of routes of the supported servers.",
-                do="Use the routes for blocks, passages, agents and messages; or the bare client, and verify afterwards.",
+                do="Use the routes for blocks, passages, agents and messages, or the bare client (.inner).",
             )
         if route.kind == "pass":
             return (yield from self.wire.stream(request))
@@ -415,4 +415,4 @@ def run(operation: Operation[T]) -> T:
     raise UnsupportedError(what, code="MG561", why=why, do="Start it, or correct base_url, and try again.")
 
 
-__all__ = ["Desk", "IntegrityError", "accept_changes", "aaccept_changes", "guarded_client", "run"]
+__all__ = ["Desk", "IntegrityError", "aaccept_changes", "accept_changes", "guarded_client", "run"]

@@ -19,7 +19,8 @@ from memguard.effects import Block, Operation
 from memguard.errors import IntegrityError, QuarantinedError
 from memguard.integrations.letta import rows
 from memguard.integrations.letta.book import GONE, Allowance, Book
-from memguard.integrations.letta.changes import Change, MemoryChangedError, digest as shown
+from memguard.integrations.letta.changes import Change, MemoryChangedError
+from memguard.integrations.letta.changes import digest as shown
 from memguard.integrations.letta.table import LettaTable, digest, ident_of, key_of, lent
 from memguard.labels import Label
 from memguard.record import Lineage, Parent, Source
@@ -60,12 +61,17 @@ class Memory:
         for archive in attached["archives"]:
             found[rows.archive_context(archive)] = {}
         if attached["archives"]:
-            passages = yield from self.table.pages(f"/v1/agents/{agent}/archival-memory", {"ascending": True})
-            for passage in passages:
-                found.setdefault(rows.archive_context(str(passage.get("archive_id"))), {})[passage["id"]] = (
-                    passage
-                )
+            found |= yield from self.passages(agent)
         return state, found
+
+    def passages(self, agent: str) -> Operation[dict[str, dict[str, Any]]]:
+        """An agent's passages by the context of their archive, and by id."""
+        found: dict[str, dict[str, Any]] = {}
+        listed = yield from self.table.pages(f"/v1/agents/{agent}/archival-memory", {"ascending": True})
+        for passage in listed:
+            context = rows.archive_context(str(passage.get("archive_id")))
+            found.setdefault(context, {})[passage["id"]] = passage
+        return found
 
     def verify(self, agent: str, *, answer: Any = None, after: bool = False) -> Operation[dict[str, Any]]:
         """Compare all of an agent's memory with what was left, and seal what was let through; its state.
@@ -113,7 +119,7 @@ class Memory:
             why=f"Seen {when}: {listed}.",
             do="mg.adopt(client, apply=True) seals what was there before the guard."
             if unknown
-            else "error.changes lists it; restore it, or memguard.integrations.letta.accept_changes(client, error, reason).",
+            else "error.changes lists it. Restore it, or take it over: accept_changes(client, error, reason).",
         )
 
     def changes(self, context: str, found: Found) -> Operation[list[Change]]:

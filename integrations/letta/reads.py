@@ -12,7 +12,7 @@ from memguard.effects import Operation
 from memguard.errors import IntegrityError, TamperedError
 from memguard.integrations.letta import rows
 from memguard.integrations.letta.memory import Memory
-from memguard.integrations.letta.table import digest, place_of
+from memguard.integrations.letta.table import digest, lent, place_of
 from memguard.integrations.letta.writes import body_of
 
 #: Reads of an answer that somebody changes while it is checked.
@@ -175,17 +175,24 @@ class ReadRequests:
 
     def _archived(self, agent: str | None, archives: Iterable[str]) -> Operation[dict[str, Entry]]:
         """Every passage of these archives and of an agent's, complete and checked, by the server's id."""
-        names = set(archives)
+        found: dict[str, dict[str, Any]] = {}
         if agent is not None:
-            names |= set((yield from self._attached(agent))["archives"])
-        entries: dict[str, Entry] = {}
-        for name in sorted(names):
+            attached = (yield from self._attached(agent))["archives"]
+            found = {rows.archive_context(name): {} for name in attached}
+            if attached:
+                found |= yield from self.memory.passages(agent)
+        for name in sorted(archives):
             context = rows.archive_context(name)
-            yield from self.memory.settle(context, (yield from self.table.found(context)))
-            for entry in (yield from self.memory.collection.all(context)):
-                if entry.value is None:
-                    continue  # on its way out
-                entries[str(entry.value.get("id") or entry.key)] = entry
+            if context not in found:
+                found[context] = yield from self.table.found(context)
+        entries: dict[str, Entry] = {}
+        for context, held in found.items():
+            yield from self.memory.settle(context, held)
+            with lent({context: held}):
+                everything = yield from self.memory.collection.all(context)
+            for entry in everything:
+                if entry.value is not None:  # else it is on its way out
+                    entries[str(entry.value.get("id") or entry.key)] = entry
         return entries
 
     def _same(self, entries: Mapping[str, Entry], row: Mapping[str, Any]) -> Entry:

@@ -111,14 +111,17 @@ class Turns:
     # -- judging calls -----------------------------------------------------------------------
 
     def pending(self, turn: Turn, answer: Sequence[Mapping[str, Any]]) -> Operation[list[dict[str, Any]]]:
-        """The calls that wait for approval, from an answer or else from the agent's messages."""
+        """The calls that wait for approval, from an answer or else as the server keeps them."""
         asked = [m for m in answer if m.get("message_type") == _APPROVAL]
-        if not asked:
-            place = f"conversations/{turn.conversation}" if turn.conversation else f"agents/{turn.agent}"
-            newest = yield from self.wire.ask(
-                "GET", f"/v1/{place}/messages", params={"limit": 10, "order": "desc"}
-            )
-            asked = [m for m in newest if m.get("message_type") == _APPROVAL][:1]
+        if not asked and not turn.conversation:
+            params = {"include": ["agent.pending_approval"]}
+            state = yield from self.wire.ask("GET", f"/v1/agents/{turn.agent}", params=params)
+            asked = [state["pending_approval"]] if state.get("pending_approval") else []
+        elif not asked:
+            path, params = f"/v1/conversations/{turn.conversation}/messages", {"limit": 10, "order": "desc"}
+            newest = yield from self.wire.ask("GET", path, params=params)
+            asked = [m for m in newest if m.get("message_type") == _APPROVAL]
+            asked = sorted(asked, key=lambda m: str(m.get("date")))[-1:]
         if not asked:
             return []
         calls = asked[-1].get("tool_calls") or [asked[-1].get("tool_call")]

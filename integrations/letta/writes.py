@@ -94,7 +94,7 @@ class WriteRequests:
                     case="T1",
                     record=f"{context} in {self.memory.collection.store!r}",
                     code="MG564",
-                    why=f"Its {name} is another: somebody changed it at the same time, or the server keeps another form.",
+                    why=f"Its {name} is another: somebody changed it just now, or the server keeps another form.",
                     do="Read it again, and write it again.",
                 )
 
