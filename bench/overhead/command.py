@@ -60,11 +60,11 @@ def overhead(
     from the start, because halves of two moments are not one run.
     """
     from memguard.bench.overhead.rows import Row
-    from memguard.bench.overhead.run import SUTS, Plan, measure
+    from memguard.bench.overhead.run import KNOWN, SUTS, Plan, measure
 
     if more and not suts:
         raise click.UsageError("names of systems come after --sut")
-    chosen = tuple(dict.fromkeys(_known(name, SUTS) for name in (*suts, *more))) or SUTS
+    chosen = tuple(dict.fromkeys(_known(name, KNOWN) for name in (*suts, *more))) or SUTS
     quiet = bool(context.find_root().params.get("quiet"))
     started = time.monotonic()
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from memguard.bench.overhead import targets
 from memguard.bench.overhead.cost import commit_us, hmac_us, sync_us
 from memguard.bench.overhead.graph import turns
 from memguard.bench.overhead.guarding import Guarding
+from memguard.bench.overhead.postgres import postgres_pair
 from memguard.bench.overhead.rows import Row
 from memguard.bench.overhead.saver import SaverPair, saver_pair
 from memguard.bench.overhead.scale import first_verification, history_growth, index_megabytes
@@ -23,7 +25,10 @@ from memguard.bench.overhead.work import ROW_SIZES, SIZES
 
 SAVER = "langgraph-sqlite-saver+memguard"
 STORE = "langgraph-sqlite-store+memguard"
+POSTGRES_SAVER = "langgraph-postgres-saver+memguard"
+#: What is measured unless told otherwise, and what can be.
 SUTS = (SAVER, STORE)
+KNOWN = (*SUTS, POSTGRES_SAVER)
 _LISTED = 200
 _SETTINGS = (("strict", "off"), ("lag", "off"), ("strict", "on"))
 
@@ -120,7 +125,7 @@ def _row(
         sync_us=prices.sync_us,
         commit_us=prices.commit_us,
         hmac_us=prices.hmac_us,
-        target=targets.ratio_target(operation, size, mode, guards),
+        target=targets.ratio_target(operation, size, mode, guards, sut),
     )
 
 
@@ -132,19 +137,21 @@ def _timed(guarding: Guarding, both: tuple[Operation, Operation], n: int) -> tup
     return paired, (guarding.syncs - before) / (n + warm_up)
 
 
-def saver_rows(plan: Plan, folder: Path, prices: _Prices, say: Progress) -> Iterator[Row]:
+def saver_rows(
+    plan: Plan, folder: Path, prices: _Prices, say: Progress, sut: str = SAVER, opened: Any = saver_pair
+) -> Iterator[Row]:
     """put, put_writes, get_tuple and list for every setting and size; a graph turn for every setting."""
     for mode, guards, sizes in plan.settings:
         for size in sizes:
-            say(f"saver, {mode}, guards {guards}, {size}")
+            say(f"{sut.removesuffix('+memguard')}, {mode}, guards {guards}, {size}")
             n = plan.n if SIZES[size] < 500 else plan.n_slow
-            place = folder / f"saver-{mode}-{guards}-{SIZES[size]}"
-            with saver_pair(place, SIZES[size], sync=mode, guards=guards, seed=plan.seed) as pair:
-                yield from _saver_block(plan, pair, size, n, mode, guards, prices)
-        with saver_pair(folder / f"graph-{mode}-{guards}", 1, sync=mode, guards=guards) as pair:
+            place = folder / f"{sut}-{mode}-{guards}-{SIZES[size]}"
+            with opened(place, SIZES[size], sync=mode, guards=guards, seed=plan.seed) as pair:
+                yield from _saver_block(plan, pair, size, n, mode, guards, prices, sut)
+        with opened(folder / f"{sut}-graph-{mode}-{guards}", 1, sync=mode, guards=guards) as pair:
             paired, syncs = _timed(pair.guarding, turns(pair), plan.n)
             yield _row(
-                SAVER,
+                sut,
                 "graph turn",
                 "3 nodes",
                 paired,
@@ -157,7 +164,7 @@ def saver_rows(plan: Plan, folder: Path, prices: _Prices, say: Progress) -> Iter
 
 
 def _saver_block(
-    plan: Plan, pair: SaverPair, size: str, n: int, mode: str, guards: str, prices: _Prices
+    plan: Plan, pair: SaverPair, size: str, n: int, mode: str, guards: str, prices: _Prices, sut: str
 ) -> Iterator[Row]:
     """The four operations of one pair. The thread's first operation costs one sync more and is done untimed."""
     pair.fill(1)
@@ -165,7 +172,7 @@ def _saver_block(
     def row(operation: str, both: tuple[Operation, Operation], count: int, history: int) -> Row:
         paired, syncs = _timed(pair.guarding, both, count)
         return _row(
-            SAVER, operation, size, paired, prices, history=history, mode=mode, guards=guards, syncs=syncs
+            sut, operation, size, paired, prices, history=history, mode=mode, guards=guards, syncs=syncs
         )
 
     yield row("put", pair.puts(n + 3), n, 1)
@@ -267,6 +274,8 @@ def measure(
     if SAVER in suts:
         rows += saver_rows(plan, folder, prices, say)
         rows += scale_rows(plan, folder, prices, say)
+    if POSTGRES_SAVER in suts:
+        rows += saver_rows(plan, folder, prices, say, POSTGRES_SAVER, postgres_pair)
     if STORE in suts:
         rows += store_rows(plan, folder, prices, say)
     return rows

@@ -25,6 +25,13 @@ RATIOS: dict[tuple[str, str, str], float] = {
     ("store search top-10", "10000 items", "strict"): 1.4,
     ("graph turn", "3 nodes", "strict"): 1.6,
 }
+#: The same for savers on PostgreSQL, whose commits go over a connection.
+POSTGRES_RATIOS: dict[tuple[str, str, str], float] = {
+    ("put", "1 msg", "strict"): 1.9,
+    ("put", "50 msg", "strict"): 1.6,
+    ("get_tuple(head)", "1 msg", "strict"): 1.4,
+    ("get_tuple(head)", "50 msg", "strict"): 1.25,
+}
 #: Lowest rate of a first verification (tags and metadata), rows per second, for rows up to 18 kB.
 FIRST_VERIFICATION = 60_000
 #: Highest memory for the index of 100,000 tracked records, in MB (10**6 bytes).
@@ -53,7 +60,8 @@ class Target:
         return f"{text} {'met' if self.met(value) else 'missed'}"
 
 
-def ratio_target(operation: str, size: str, mode: str, guards: str) -> Target | None:
+def ratio_target(operation: str, size: str, mode: str, guards: str, sut: str = "") -> Target | None:
     """The target of a row; rows with content guards on have none."""
-    bound = RATIOS.get((operation, size, mode)) if guards == "off" else None
+    ratios = POSTGRES_RATIOS if "postgres" in sut else RATIOS
+    bound = ratios.get((operation, size, mode)) if guards == "off" else None
     return Target(bound) if bound is not None else None

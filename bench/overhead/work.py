@@ -35,18 +35,19 @@ def checkpoints(size: int, *, seed: int = 0) -> Iterator[dict[str, Any]]:
     """Checkpoints of one thread, endless; each holds ``size`` messages, one of them new."""
     from langgraph.checkpoint.base.id import uuid6
 
-    source = messages(seed)
+    source, chance = messages(seed), random.Random(seed)
     window = [next(source) for _ in range(size)]
     version = 0
     while True:
         version += 1
+        drawn = f"{version:032}.{chance.random():016}"  # as the savers' get_next_version draws them
         yield {
             "v": 4,
             "id": str(uuid6(clock_seq=version % 16384)),
             "ts": "2026-12-01T09:00:00+00:00",
             "channel_values": {"messages": list(window), "step": version},
-            "channel_versions": {"messages": f"{version:032}.0", "step": f"{version:032}.0"},
-            "versions_seen": {"agent": {"messages": f"{version:032}.0"}},
+            "channel_versions": {"messages": drawn, "step": drawn},
+            "versions_seen": {"agent": {"messages": drawn}},
             "updated_channels": ["messages", "step"],
         }
         window = [*window[1:], next(source)]

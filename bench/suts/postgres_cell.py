@@ -39,6 +39,11 @@ def start(folder: Path) -> PostgresServer:
     return server
 
 
+def there(folder: Path) -> bool:
+    """Whether a cell has such a folder. While its server runs, the data may be elsewhere."""
+    return folder.resolve() in _running or (folder / "PG_VERSION").exists()
+
+
 def stop(folder: Path, *, crash: bool = False) -> None:
     """Stop the folder's server, if one runs: cleanly, or as a crash that leaves the changes in its log."""
     server = _running.pop(folder.resolve(), None)
@@ -85,14 +90,14 @@ def rows(folder: Path, queries: Sequence[str]) -> dict[str, list[dict[str, Any]]
     from psycopg.rows import dict_row
 
     folder = folder.resolve()
-    if not (folder / "PG_VERSION").exists():
+    if not there(folder):
         return {query: [] for query in queries}
     known = _read.get(folder)
     if folder not in _running and known and known[0] == _state(folder) and known[1].keys() >= set(queries):
         return known[1]
     with serving(folder) as uri, psycopg.connect(uri, row_factory=dict_row) as connection:
         connection.read_only = True
-        found = {query: list(connection.execute(query).fetchall()) for query in queries}  # type: ignore[call-overload]
+        found = {query: list(connection.execute(query).fetchall()) for query in queries}
     _read[folder] = (_state(folder), found)
     return found
 

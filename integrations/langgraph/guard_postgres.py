@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import psycopg
 from langgraph.checkpoint.postgres.base import BasePostgresSaver
-from psycopg.conninfo import conninfo_to_dict
 
 from memguard.binding import binding, taken
 from memguard.care import Handle
 from memguard.engine import MemGuard
-from memguard.errors import ConfigError, UnsupportedError
+from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph.messages import MessageScreen
+from memguard.integrations.langgraph.place import place_of
 from memguard.integrations.langgraph.postgres_care import PostgresCare
 from memguard.integrations.langgraph.postgres_operations import PostgresOperations
 from memguard.integrations.langgraph.postgres_scan import AsyncPostgresScan, PostgresScan
+from memguard.integrations.langgraph.postgres_session import check_session
 from memguard.integrations.langgraph.saver import GuardedSaver, guarded_type
 from memguard.integrations.langgraph.saver_revert import SaverReverting
 from memguard.integrations.langgraph.saver_scoping import ScopedSaver
@@ -41,8 +43,9 @@ def guard_postgres_saver(
     """Guard a checkpointer over PostgreSQL, on a connection, a pool or a pipeline. It is itself unchanged.
 
     Raises:
-        UnsupportedError: MG500, a saver that keeps no history, or whose statements were replaced.
-        ConfigError: MG501, its connection is not in autocommit mode; MG225, its scope map cannot be used.
+        UnsupportedError: MG500, a saver that keeps no history, or whose statements were replaced; MG512, its
+            connection is not in autocommit mode, or a transaction is open on it.
+        ConfigError: MG225, its scope map cannot be used.
     """
     own = type(saver)
     if shipped not in _KINDS or any(getattr(own, s) != getattr(BasePostgresSaver, s) for s in _STATEMENTS):
@@ -53,13 +56,8 @@ def guard_postgres_saver(
             "keeps its rows where memguard does not look.",
             do="Use PostgresSaver or AsyncPostgresSaver; prune(strategy='keep_latest') keeps threads short.",
         )
-    if getattr(saver.conn, "autocommit", True) is False:
-        raise ConfigError(
-            "the saver's connection is not in autocommit mode.",
-            code="MG501",
-            why="Its put would return before anything is committed, and a head would count what may never be stored.",
-            do="Connect with autocommit=True, as PostgresSaver.from_conn_string does.",
-        )
+    if isinstance(saver.conn, psycopg.Connection | psycopg.AsyncConnection):
+        check_session(saver.conn)
     places, overrides = taken(overrides)
     scan_type, kind = _KINDS[shipped]
     scan, is_async = scan_type(), scan_type is AsyncPostgresScan
@@ -72,7 +70,7 @@ def guard_postgres_saver(
         special="all",
         strict=mg.config.preset == "strict",
     )
-    custody = mg.custody(saver, name, operations, kind=kind, place=place_of(saver.conn), overrides=overrides)
+    custody = mg.custody(saver, name, operations, kind=kind, place=place_of(saver), overrides=overrides)
     operations.custody = custody
     bound = binding(mg, custody.store, places, "thread", "metadata")
     if mg.screening.writes:
@@ -82,12 +80,3 @@ def guard_postgres_saver(
     care = PostgresCare(operations, scan)
     care.reverting = SaverReverting(mg, operations, scan, care)
     return mg.attach(guarded, Handle(mg, custody, care, guarded._run, saver))
-
-
-def place_of(conn: Any) -> str:
-    """Host, port, database and options of a connection or a pool: what tells two databases apart, and no secret."""
-    info = getattr(conn, "info", None)
-    text = conn.conninfo if info is None else info.dsn
-    said: dict[str, Any] = conninfo_to_dict(text) if isinstance(text, str) else {}
-    parts = {key: said.get(key) or "" for key in ("host", "hostaddr", "port", "dbname", "service", "options")}
-    return "postgresql:" + " ".join(f"{key}={value}" for key, value in parts.items() if value)

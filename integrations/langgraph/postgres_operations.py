@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
+import psycopg
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import TASKS, _DeltaSnapshot
@@ -23,6 +24,8 @@ from memguard.integrations.langgraph import postgres_rows, rows
 from memguard.integrations.langgraph.operations import Operations
 from memguard.integrations.langgraph.postgres_book import Book, Books, Pair, drawn
 from memguard.integrations.langgraph.postgres_rows import PLAIN, Blob, as_jsonb
+from memguard.integrations.langgraph.postgres_scan import PostgresScan
+from memguard.integrations.langgraph.postgres_session import check_session
 from memguard.integrations.langgraph.saver_base import place_of
 from memguard.integrations.langgraph.serde import Parted, PartedValues, Raw, Sealed, SealedSnapshot
 from memguard.integrity.index import MAIN, pack_key
@@ -51,6 +54,8 @@ class PartedRows(Parted):
 
 class PostgresOperations(Operations):
     """All operations of one guarded PostgresSaver or AsyncPostgresSaver."""
+
+    _scan: PostgresScan
 
     def _bind(self, inner: Any) -> None:
         super()._bind(inner)
@@ -115,7 +120,20 @@ class PostgresOperations(Operations):
         self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any
     ) -> Operation[RunnableConfig]:
         """Serialise once what the saver will serialise, seal, store."""
-        return self._put(config, checkpoint, metadata, new_versions)
+        self._check_session()
+        return (yield from self._put(config, checkpoint, metadata, new_versions))
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+    ) -> Operation[None]:
+        """See :class:`Operations`."""
+        self._check_session()
+        yield from super().put_writes(config, writes, task_id, task_path)
+
+    def _check_session(self) -> None:
+        """That nobody holds a transaction open in which a write would be stored and not committed."""
+        if isinstance(self._inner.conn, psycopg.Connection | psycopg.AsyncConnection):
+            check_session(self._inner.conn)
 
     def _in_rows(
         self, config: RunnableConfig, checkpoint: Any, metadata: Any, own: dict[str, Any], new_versions: Any
@@ -197,7 +215,7 @@ class PostgresOperations(Operations):
         sure = {} if again else {c: v for c, v in new.items() if drawn(v)}
         wanted = [pair for pair in versions.items() if sure.get(pair[0]) != pair[1]]
         missing = book.missing(wanted)
-        if missing and parent and not again:
+        if parent and not again and any(new.get(channel) != version for channel, version in missing):
             yield from self._true(thread, namespace, parent, book)
             missing = book.missing(missing)
         if missing:
@@ -207,12 +225,12 @@ class PostgresOperations(Operations):
     def _look_up(self, book: Book, thread: str, namespace: str, missing: Sequence[Pair]) -> Operation[None]:
         """Ask the store what stands under these; what does is believed if a true checkpoint shows it."""
         channels, versions = [c for c, _ in missing], [v for _, v in missing]
-        stands = set((yield Call(self._scan._all, _STANDS, (thread, namespace, channels, versions))))  # type: ignore[attr-defined]
+        stands = set((yield Call(self._scan._all, _STANDS, (thread, namespace, channels, versions))))
         book.learn({pair: None for pair in missing if pair not in stands})
         for pair in missing:
             if pair in book:
                 continue
-            shows = yield Call(self._scan._all, _SHOWS, (thread, namespace, *pair))  # type: ignore[attr-defined]
+            shows = yield Call(self._scan._all, _SHOWS, (thread, namespace, *pair))
             if shows:
                 yield from self._true(thread, namespace, shows[0][0], book)
             if pair in book:
@@ -225,7 +243,7 @@ class PostgresOperations(Operations):
                     why="A put names the version it stands under, and would take it over unverified.",
                     do="Delete that row of checkpoint_blobs, or write the channel under a new version.",
                 )
-            ((kind, data),) = yield Call(self._scan._all, _STANDING, (thread, namespace, *pair))  # type: ignore[attr-defined]
+            ((kind, data),) = yield Call(self._scan._all, _STANDING, (thread, namespace, *pair))
             book.learn({pair: postgres_rows.stored(kind, sha256(data or b"").digest())})
 
     def _entered(self, name: str) -> Operation[Context | None]:
@@ -269,11 +287,14 @@ class PostgresOperations(Operations):
 
     def delete_thread(self, thread_id: str) -> Operation[None]:
         """See :class:`Operations`."""
+        self._check_session()
         yield from super().delete_thread(thread_id)
         self._books.forget()
 
     def prune(self, thread_ids: Sequence[str], strategy: str) -> Operation[None]:
         """See :class:`Operations`; the saver deletes a subgraph's call with the checkpoint it started from."""
+
+        self._check_session()
 
         def names() -> Operation[Sequence[str]]:
             found: dict[str, None] = {}
@@ -290,6 +311,12 @@ class PostgresOperations(Operations):
 
         yield from self._shrink(names, perform, candidates, "prune")
         self._books.forget()
+
+    # -- recovery --------------------------------------------------------------------------------
+
+    def quiet(self, context: Context) -> Operation[None]:
+        """Before what a killed writer left is judged: see :meth:`PostgresScan.quiet`."""
+        yield from self._scan.quiet()
 
 
 def _nothing_sent(*_: Any) -> None:
@@ -315,12 +342,13 @@ def _seen(found: CheckpointTuple) -> rows.Shown | None:
     values = found.checkpoint["channel_values"]
     plain = {channel: value for channel, value in values.items() if type(value) is not Raw}
     parent = found.parent_config["configurable"]["checkpoint_id"] if found.parent_config else None
+    metadata: Any = found.metadata
     try:
         frame = marshal.dumps({**found.checkpoint, "channel_values": plain}, 0)
         made: rows.Shown = (
             found.config["configurable"]["checkpoint_id"],
             parent,
-            marshal.dumps(found.metadata, 0),
+            marshal.dumps(metadata, 0),
             frame,
         )
     except ValueError:

@@ -30,6 +30,8 @@ from memguard.integrity.verifier import Claim
 
 #: Kind and SHA-256 of a value that a checkpoint shows.
 Blob = tuple[str, bytes]
+_WHOLE = frozenset({int, bool, type(None)})
+_encode = json.JSONEncoder().encode
 #: What the saver keeps in the frame.
 PLAIN = (str, int, float, bool)
 #: How a digest names the two kinds of values; a stored type can spell neither.
@@ -42,7 +44,19 @@ def as_jsonb(value: Any) -> Any:
     Keys become text, the last of two equal ones stays, and numbers are decimal: an exponent is written out, so that
     ``1e16`` comes back as an integer, and there is no negative zero.
     """
-    return json.loads(json.dumps(value), parse_float=_number)
+    return value if _same(value) else _decode(_encode(value))
+
+
+def _same(value: Any) -> bool:
+    """Whether nothing of a value can change: keys and texts in ASCII, no fractions. Most frames are so."""
+    kind = type(value)
+    if kind is str:
+        return bool(value.isascii())
+    if kind in _WHOLE:
+        return True
+    if kind is dict:
+        return all(type(key) is str and key.isascii() and _same(item) for key, item in value.items())
+    return kind is list and all(map(_same, value))
 
 
 def _number(text: str) -> float | int:
@@ -51,6 +65,9 @@ def _number(text: str) -> float | int:
         exponent = exact.as_tuple().exponent
         return int(exact) if isinstance(exponent, int) and exponent >= 0 else float(text)
     return float(text) + 0.0  # of -0.0, zero
+
+
+_decode = json.JSONDecoder(parse_float=_number).decode
 
 
 def inline(value: Any) -> Blob:
@@ -129,12 +146,12 @@ def checkpoint_claim(
     bound: tuple[bytes, ...] = ()
     flaw: TamperedError | None = None
     own = metadata.get(rows.FIELD) if isinstance(metadata, Mapping) else None
-    if isinstance(own, Mapping):
+    if isinstance(metadata, Mapping) and isinstance(own, Mapping):
         seal, sealed = own.get("seal"), own.get("parent")
         if (parent or None) != sealed and not (not parent and orphan):
             flaw = rewired(record)
         try:
-            bound = bound_by({k: v for k, v in metadata.items() if k != rows.FIELD}, own)  # type: ignore[union-attr]
+            bound = bound_by({k: v for k, v in metadata.items() if k != rows.FIELD}, own)
         except (TypeError, ValueError, RecursionError):
             seal = None
     if not isinstance(seal, str) or not seal.startswith(PREFIX):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import psycopg
 from langgraph.checkpoint.base import CheckpointTuple
 
-from memguard.effects import Call, Operation
+from memguard.effects import Block, Call, Operation
+from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph import postgres_rows, rows
 from memguard.integrations.langgraph.postgres_schema import Schema
 from memguard.integrations.langgraph.scan import reading
@@ -33,7 +35,8 @@ _HINT = (
     "FROM {} AS t {}"
 )
 TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
-_MOMENT = "SELECT pg_current_snapshot()::text"
+#: The transactions that are visible, and when the server was started: after a restore, equal numbers say nothing.
+_MOMENT = "SELECT pg_current_snapshot()::text AS shown, extract(epoch FROM pg_postmaster_start_time())::text AS started"
 _COLUMNS = {
     "checkpoints": {
         "thread_id": "text",
@@ -64,6 +67,9 @@ _COLUMNS = {
         "blob": "bytea",
     },
 }
+_LOCK = f"LOCK TABLE {', '.join(TABLES)} IN SHARE MODE"
+#: Seconds in which the server begins what it was sent, and that a transaction under way is waited for.
+_GRACE, _PATIENCE = 0.05, 20
 Statement = tuple[str, tuple[Any, ...]]
 
 
@@ -74,6 +80,7 @@ class PostgresScan:
 
     def __init__(self) -> None:
         self._seed = secrets.randbits(62)
+        self._last: tuple[object, object] = (None, None)
 
     def bind(self, raw: Any) -> None:
         """See :class:`~memguard.integrations.langgraph.scan.Scan`."""
@@ -106,7 +113,13 @@ class PostgresScan:
                 self._saver.pipe.sync()
 
     def hint(self, thread: str | None = None) -> Operation[object]:
-        """A value that differs after anybody changed rows of the thread (of any thread: None)."""
+        """A value that differs after anybody changed rows of the thread (of any thread: None).
+
+        As long as the server shows the same transactions as when it was last asked, nothing was changed at all.
+        """
+        ((moment, started),) = yield Call(self._all, _MOMENT)
+        if self._last[0] == (thread, moment, started):
+            return self._last[1]
         where, values = ("", ()) if thread is None else ("WHERE t.thread_id = %s", (thread,))
         sql = " UNION ALL ".join(_HINT.format(table, where) for table in (TABLES[0], TABLES[2]))
         with reading(thread or "(all)", ""):
@@ -115,7 +128,9 @@ class PostgresScan:
             except psycopg.errors.UndefinedColumn:  # not a table any more: whatever it is, it is looked at
                 yield Call(self.abandon)
                 return object()
-        return thread, *map(tuple, found)
+        answer = (thread, started, *map(tuple, found))
+        self._last = ((thread, moment, started), answer)
+        return answer
 
     def sound(self) -> Operation[None]:
         """That nothing stands on the tables that could bend a read or a write. Looks again once anybody wrote.
@@ -123,10 +138,33 @@ class PostgresScan:
         Raises:
             TamperedError: case ``schema``.
         """
-        ((moment,),) = yield Call(self._all, _MOMENT)
+        (moment,) = yield Call(self._all, _MOMENT)
         if moment != self._schema.seen:
             self._schema.check((yield Call(self._all, self._schema.statement, self._schema.values)))
             self._schema.seen = moment
+
+    def quiet(self) -> Operation[None]:
+        """Return once no transaction of a writer that was killed can still be committed.
+
+        Its server process goes on with what it was sent: a row could appear after it was given up. A share lock
+        waits for every insertion, change and deletion that is under way, and needs no more rights than those do.
+
+        Raises:
+            UnsupportedError: MG502, such a transaction does not end.
+        """
+        yield Block(time.sleep, _GRACE)
+        try:
+            yield Call(self.change, [(f"SET LOCAL lock_timeout = '{_PATIENCE}s'", ()), (_LOCK, ())])
+        except psycopg.errors.LockNotAvailable:
+            raise UnsupportedError(
+                "a transaction of another session keeps the checkpoint tables busy.",
+                code="MG502",
+                why="A writer ended in the middle of an operation, and nothing can be said of its rows while "
+                f"transactions on these tables are open; they were waited for {_PATIENCE} seconds.",
+                do="End it (pg_stat_activity shows it; pg_terminate_backend), then try again. Nothing was changed.",
+            ) from None
+        except psycopg.errors.UndefinedTable:
+            pass  # before setup there is nothing to wait for
 
     def contexts(self, thread: str | None) -> Operation[Sequence[str]]:
         """See :class:`~memguard.integrations.langgraph.scan.Scan`."""

@@ -361,6 +361,10 @@ def _waiting_view(scene: Scene) -> list[Step]:
     return sql("CREATE TABLE planted AS SELECT clock_timestamp() AS moment;", *_view(scene, wait))
 
 
+def _sister_copied(scene: Scene) -> list[Step]:
+    return [CopyTree()]  # type: ignore[list-item]
+
+
 KIND = Kind(
     name="postgres-saver",
     main="checkpoints",
@@ -420,7 +424,7 @@ KIND = Kind(
         "X49": _unknown_owner,
         "X50": _emptied,
         "X51": _of_sister,
-        "X52": lambda scene: [CopyTree()],
+        "X52": _sister_copied,
         "X55": _writes_reordered,
         "X56": lambda scene: [Restore(("store",))],
     },

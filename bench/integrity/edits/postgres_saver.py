@@ -127,7 +127,7 @@ def _raw_write(row: Row) -> Raw:
 
 def state(cell: Path) -> list[Raw]:
     """Every record of the database and its schema; values that no checkpoint shows are not served, and left out."""
-    if not (cell / DATABASE).exists():
+    if not postgres_cell.there(cell / DATABASE):
         return []
     found = tables(cell / DATABASE)
     rows = [_raw_checkpoint(r, found["checkpoint_blobs"]) for r in found["checkpoints"]]
