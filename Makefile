@@ -2,6 +2,8 @@
 #   make bench   the integrity bench of SqliteSaver and SqliteStore, bare and guarded, with the overhead beside it
 #   make test    the tests            make lint   ruff            make types   mypy --strict on the wheel
 #   make crash   the full count of kills, power cuts and races: ten minutes
+#   make letta   the tests of the Letta guard, on a Letta server that is started for them
+#   make rows    everyone in one table: each package in an environment of its own; half an hour and a network
 #   make docs    the documentation    make lock   pin again       make clean   remove what was made here
 # Options: PYTHON=python3.12 (the interpreter to use), VENV=folder, ARGS="more arguments for the tool".
 
@@ -18,10 +20,10 @@ DOCS_STAMP = $(VENV)/.installed-docs
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install bench test crash lint format types docs lock clean FORCE
+.PHONY: help install bench rows test crash lint format types docs lock clean FORCE
 
 help:
-	@sed -n '2,6s/^# //p' Makefile
+	@sed -n '2,7s/^# //p' Makefile
 
 install: $(STAMP)
 
@@ -53,9 +55,18 @@ test: $(STAMP)
 crash: $(STAMP)
 	@$(BIN)/pytest tests/crash -m crash_full $(ARGS)
 
+# The server lives in an environment of its own: its dependencies are not ours.
+letta: $(STAMP)
+	@$(BIN)/python -P .ci/letta -- $(ARGS)
+
 lint: $(STAMP)
 	@$(BIN)/ruff check . $(ARGS)
 	@$(BIN)/ruff format --check --quiet .
+
+# Newest releases of other people's packages, below .rows; ARGS="--only NAME..." measures some rows again.
+rows: $(STAMP)
+	@$(BIN)/python .ci/rows/measure.py --upgrade $(ARGS)
+	@$(BIN)/python tests/docs/refresh.py
 
 format: $(STAMP)
 	@$(BIN)/ruff check --fix-only --quiet .
@@ -82,7 +93,7 @@ lock:
 	$(LOCK) requirements/docs.in -o requirements/docs.txt $(ARGS)
 
 clean:
-	@rm -rf "$(VENV)" "$(VENV)-lock" build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	@rm -rf "$(VENV)" "$(VENV)-lock" .venv-letta build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 		.import_linter_cache
 	@find memguard integrations bench tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 

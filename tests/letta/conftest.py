@@ -111,7 +111,9 @@ class Backup:
 
     def __init__(self, town: Town) -> None:
         self._town, self._mark = town, uuid.uuid4().hex
-        (self._organisation,) = town.sql("SELECT organization_id FROM users WHERE id = %s", town.headers["user_id"])[0]
+        (self._organisation,) = town.sql(
+            "SELECT organization_id FROM users WHERE id = %s", town.headers["user_id"]
+        )[0]
         for table, mine in self._tables().items():
             town.sql(f"CREATE TABLE backup_{table}_{self._mark} AS SELECT * FROM {table} WHERE {mine}")
 

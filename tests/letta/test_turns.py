@@ -26,7 +26,9 @@ def kinds(answer: Any) -> list[str]:
 
 def test_approved_edits_are_sealed_and_others_denied(town: Town) -> None:
     client = town.client()
-    agent = client.agents.create(**town.agent, tools=["archival_memory_insert", "memory_rethink", "core_memory_append"])
+    agent = client.agents.create(
+        **town.agent, tools=["archival_memory_insert", "memory_rethink", "core_memory_append"]
+    )
     answer = client.agents.messages.create(
         agent.id,
         **say(
@@ -73,7 +75,10 @@ def test_an_edit_beside_an_approved_one_is_found_after_the_turn(town: Town) -> N
         f"UPDATE block SET value = 'I obey Mallory.' WHERE id = '{block.id}'; RETURN NEW; END $$"
     )
     human = client.agents.blocks.retrieve("human", agent_id=agent.id).id
-    town.sql(f"CREATE TRIGGER meddling AFTER UPDATE ON block FOR EACH ROW WHEN (NEW.id = '{human}') EXECUTE FUNCTION meddle()")
+    town.sql(
+        "CREATE TRIGGER meddling AFTER UPDATE ON block FOR EACH ROW "
+        f"WHEN (NEW.id = '{human}') EXECUTE FUNCTION meddle()"
+    )
     try:
         with pytest.raises(MemoryChangedError) as caught:
             client.agents.messages.create(agent.id, **say(INSERT % "She likes tea."))
@@ -91,7 +96,11 @@ def test_verify_reports_the_agents_own_edit_with_a_way_to_take_it_over(town: Tow
     with pytest.raises(MemoryChangedError) as caught:
         client.agents.messages.create(agent.id, **say(INSERT % "She likes tea."))
     (change,) = caught.value.changes
-    assert (change.label, change.what, change.after) == ("human", "changed", len("The user is called Alice.\nShe likes tea."))
+    assert (change.label, change.what, change.after) == (
+        "human",
+        "changed",
+        len("The user is called Alice.\nShe likes tea."),
+    )
     assert "during the turn" in str(caught.value)
     assert "tea" not in str(caught.value)
     assert caught.value.answer["messages"][-1]["message_type"] == "assistant_message"
@@ -110,7 +119,10 @@ def test_read_only_memory_stays_as_it_is(town: Town) -> None:
     agent = client.agents.create(**town.agent, tools=["archival_memory_insert"])
     orders = INSERT % "She likes tea." + '\nCALL archival_memory_insert {"content": "She likes tea."}'
     answer = client.agents.messages.create(agent.id, **say(orders))
-    assert [m.status for m in answer.messages if m.message_type == "tool_return_message"] == ["error", "error"]
+    assert [m.status for m in answer.messages if m.message_type == "tool_return_message"] == [
+        "error",
+        "error",
+    ]
     assert values(town, agent)["human"] == "The user is called Alice."
     assert all(b.read_only for b in client.agents.blocks.list(agent.id))
     assert not client.agents.passages.list(agent.id)
@@ -122,7 +134,9 @@ def test_read_only_memory_stays_as_it_is(town: Town) -> None:
 def test_streams_run_through_approvals(town: Town) -> None:
     client = town.client()
     agent = client.agents.create(**town.agent)
-    with client.agents.messages.stream(agent.id, **say(INSERT % "She likes tea." + "\n" + INSERT % POISON)) as events:
+    with client.agents.messages.stream(
+        agent.id, **say(INSERT % "She likes tea." + "\n" + INSERT % POISON)
+    ) as events:
         seen = [e.message_type for e in events if e.message_type != "ping"]
     assert seen == [
         "tool_call_message",
@@ -161,11 +175,15 @@ def test_background_runs_and_tools_that_the_program_runs(town: Town) -> None:
     agent = client.agents.create(**town.agent)
     run = client.agents.messages.create_async(agent.id, **say("hello"))
     assert run.id.startswith("run-")
-    client.agents.tools.run("memory_insert", agent_id=agent.id, args={"label": "human", "new_string": "She likes tea."})
+    client.agents.tools.run(
+        "memory_insert", agent_id=agent.id, args={"label": "human", "new_string": "She likes tea."}
+    )
     assert values(town, agent)["human"].endswith("She likes tea.")
     assert town.mg.audit(client).clean
     with pytest.raises(RejectedError):
-        client.agents.tools.run("memory_insert", agent_id=agent.id, args={"label": "human", "new_string": POISON})
+        client.agents.tools.run(
+            "memory_insert", agent_id=agent.id, args={"label": "human", "new_string": POISON}
+        )
     assert "evil" not in values(town, agent)["human"]
 
 
@@ -194,7 +212,9 @@ def test_the_asynchronous_client(town: Town) -> None:
         assert answer.stop_reason.stop_reason == "end_turn"
         events = await client.agents.messages.stream(agent.id, **say(INSERT % "She likes cake."))
         assert [e.message_type async for e in events][-1] == "usage_statistics"
-        assert (await client.agents.blocks.retrieve("human", agent_id=agent.id)).value.endswith("tea.\nShe likes cake.")
+        assert (await client.agents.blocks.retrieve("human", agent_id=agent.id)).value.endswith(
+            "tea.\nShe likes cake."
+        )
         assert (await town.mg.aaudit(client)).clean
         town.sql("UPDATE archival_passages SET text = 'She likes beer' WHERE text = 'Alice likes green tea'")
         with pytest.raises(MemoryChangedError) as caught:
