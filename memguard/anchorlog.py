@@ -133,6 +133,16 @@ class AnchorLog:
         """The open intent of a context, if any."""
         return self._view.intents.get(place)
 
+    def fenced(self, place: Place, generation: int, fence: int) -> bool:
+        """Whether the fence of a context was raised past ``fence`` before it reached this generation.
+
+        Told from what this process has read of the log and from its newest head.
+        """
+        with self._mutex:
+            known = self._view.heads.get(place)
+            raised = [*self._view.raised.get(place, ()), *([known[1][1:3]] if known else ())]
+        return any(before < generation and higher > fence for before, higher in raised)
+
     @property
     def busy(self) -> bool:
         """Whether an operation was announced that has no head yet."""

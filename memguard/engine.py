@@ -428,6 +428,7 @@ class MemGuard:
         """For adapters: make an object a guarded one, and have it scrubbed if that is configured."""
         guarded.__dict__["_memguard"] = handle
         custody, seconds = handle.custody, handle.custody.settings.scrub_seconds
+        custody.mending = handle.rows
         if seconds and custody.settings.mode != "off":
             self._scrubbers.append(
                 Scrubber(lambda: handle.run(custody.complete(custody.known(), None)), seconds)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from memguard.anchorlog import AnchorLog
+from memguard.custody.fenced import Mending, bury
 from memguard.effects import Block, Lock, Operation
 from memguard.errors import ForkError, IntegrityError, RollbackError
 from memguard.events import Bus, ForkRecorded, ReadRefused, RecoveryRun
@@ -96,6 +97,8 @@ class Contexts:
         self._chains: dict[str, Mac] = {}
         self.anchored = settings.level == "head"
         self._finishing = False
+        #: How single rows are dropped; set once the adapter has made it.
+        self.mending: Mending | None = None
         self._slot, self._noted, self._note_key = slot, b"", keys.subkey("intent")
         if self.anchored:
             log.listen(store, self._heard)
@@ -279,6 +282,11 @@ class Contexts:
                 seen = context.observe((yield from self.rows.scan(context)), self.settings.max_rows)
                 verdict = decide(context, seen, intent, new_boot=new_boot, window=window)
         except IntegrityError as error:
+            if self._life is not None and self.mending is not None:
+                if (yield from bury(self.mending, self.log, context)):
+                    self._bus.emit(RecoveryRun(self.store, context.id, "undone"))
+                    yield from self._examine(context, intent, fresh, failed)
+                    return
             if self.enforcing:
                 raise
             yield from self._take_flawed(context, error)

@@ -46,6 +46,14 @@ class Custody(Writing):
         yield Acquire(self.lock, self)
         try:
             context = yield from self._enter(name)
+            if self._life is not None:
+                raw = yield from fetch()
+                try:
+                    if context.flawed is None:
+                        return judge(context, raw)
+                except IntegrityError:
+                    context.ready = False  # it may be what a writer left that had lost its lock: a scan tells
+                    context = yield from self._enter(name)
             raw = yield from fetch()
             try:
                 if context.flawed is not None:

@@ -34,6 +34,8 @@ __all__ = [
     "MAX_DELTA", "Delta", "HeadRecord", "Intent", "LogView", "Note", "Place", "extended", "signatures",
 ]  # fmt: skip
 _SIGNED, _LINKED, _MASKING = b"memguard/signed/1", b"memguard/link/1", b"memguard/store/1"
+#: Raised fences that are remembered of a context.
+MAX_RAISED = 64
 #: What the digest of a log starts from.
 _START = bytes(32)
 _ALWAYS_SIGNED = (records.BASE, records.NOTE, records.ATTEST)
@@ -59,6 +61,8 @@ class LogView:
         self.heads: dict[Place, tuple[str, Head]] = {}
         self.intents: dict[Place, Intent] = {}
         self.notes: list[Note] = []
+        #: Where fences were raised: the generation and the new fence, the last ones of a context.
+        self.raised: dict[Place, list[tuple[int, int]]] = {}
 
     # -- reading -----------------------------------------------------------------------------
 
@@ -164,6 +168,11 @@ class LogView:
         else:
             known = self.heads.get(place)
             self._owed[place] = (known[1].total if known else 0, [record.delta])
+        before = self.heads.get(place)
+        if before is not None and record.head.fence > before[1].fence:
+            raised = self.raised.setdefault(place, [])
+            raised.append((record.head.generation, record.head.fence))
+            del raised[:-MAX_RAISED]
         self.heads[place] = (record.kid, record.head)
         self.intents.pop(place, None)
 
