@@ -19,11 +19,12 @@ PAGE = 512
 
 
 class Row(NamedTuple):
-    """One record of a vector store: its payload as plain values, and a digest of its vectors."""
+    """One record of a vector store: its payload as plain values, a digest of its vectors, and one of the dense one."""
 
     id: str
     payload: dict[str, Any]
     vectors: bytes
+    dense: str
     flaw: IntegrityError | None = None
 
 
@@ -81,6 +82,10 @@ class Backend:
         """
         return dict(new)
 
+    def dense(self, vector: Any) -> str:
+        """The digest that a record will have whose dense vector is this one."""
+        return dense_of(packed(vector))
+
     def seal(self, id: str, payload: dict[str, Any]) -> None:
         """Put a payload beside a vector that stands already."""
         self.store.update(vector_id=id, vector=None, payload=payload)
@@ -109,6 +114,11 @@ def json_only(value: Any, where: str = "") -> Any:
 def digest(*vectors: bytes) -> bytes:
     """Of the vectors of a record, in a fixed order."""
     return hashlib.sha256(b"".join(len(part).to_bytes(4, "big") + part for part in vectors)).digest()[:16]
+
+
+def dense_of(vector: bytes) -> str:
+    """The digest of one dense vector, as it stands under a record's tag."""
+    return hashlib.sha256(vector).hexdigest()[:32]
 
 
 def packed(vector: Iterable[float]) -> bytes:

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memguard.integrations.mem0.backends import PAGE, Backend, Row, digest, json_only, packed, tables_only
+from memguard.integrations.mem0.backends import (
+    PAGE,
+    Backend,
+    Row,
+    dense_of,
+    digest,
+    json_only,
+    packed,
+    tables_only,
+)
 from memguard.integrations.mem0.owners import Owner
 
 
@@ -83,7 +92,8 @@ class Chroma(Backend):
     def _rows(self, page: Any) -> Iterator[Row]:
         vectors = page["embeddings"]
         for at, id in enumerate(page["ids"]):
-            yield Row(id, dict(page["metadatas"][at] or {}), digest(packed(vectors[at])))
+            found = packed(vectors[at])
+            yield Row(id, dict(page["metadatas"][at] or {}), digest(found), dense_of(found))
 
 
 def _where(owner: Owner) -> dict[str, Any] | None:

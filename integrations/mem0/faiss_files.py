@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memguard.integrations.mem0.backends import Backend, Row, digest, packed, unsound
+from memguard.integrations.mem0.backends import Backend, Row, dense_of, digest, packed, unsound
 from memguard.integrations.mem0.owners import Owner
 
 
@@ -38,8 +38,15 @@ class Faiss(Backend):
     def count(self) -> int:
         return len(self.store.docstore)
 
-    def seal(self, id: str, payload: dict[str, Any]) -> None:
-        self.store.update(vector_id=id, vector=None, payload=payload)
+    def dense(self, vector: Any) -> str:
+        if not self.store._should_normalize():
+            return super().dense(vector)
+        import faiss
+        import numpy
+
+        row = numpy.array([vector], dtype=numpy.float32)
+        faiss.normalize_L2(row)
+        return dense_of(packed(row[0]))
 
     def _places(self) -> dict[str, int]:
         return {id: at for at, id in self.store.index_to_id.items()}
@@ -47,7 +54,7 @@ class Faiss(Backend):
     def _row(self, id: str, payload: Any, places: Mapping[str, int]) -> Row:
         at = places.get(id)
         found = b"" if at is None else packed(self.store.index.reconstruct(int(at)))
-        return Row(id, dict(payload), digest(found))
+        return Row(id, dict(payload), digest(found), dense_of(found))
 
     def _sound(self) -> None:
         """That index and document store belong together.

@@ -199,7 +199,7 @@ class Keeping(Collection):
 
 def unscreened(put: MemoryPut, label: Label | None) -> MemoryPut:
     """A put whose text was screened elsewhere, such as an entity out of a memory."""
-    own: dict[str, Any] = {"at": int(time.time())}
+    own: dict[str, Any] = {**put.own, "at": int(time.time())}
     if label is not None:
         own["label"] = label.as_dict()
     return replace(put, own=own)

@@ -250,10 +250,17 @@ def _bare(config: Mapping[str, Any], uri: str) -> Any:
         why = "another process has this vector store open"
         raise _unusable(str(local), why, "Stop the program, or audit from within it.") from None
     memory.db = SQLiteManager(settings.history_db_path)
-    memory.embedding_model = Offline(int(getattr(store.config, "embedding_model_dims", None) or 8))
+    memory.embedding_model = Offline(_dims(memory))
     memory.llm = memory.reranker = memory.custom_instructions = memory._entity_store = None
     memory.collection_name, memory.api_version = store.config.collection_name, settings.version
     return memory
+
+
+def _dims(memory: Any) -> int:
+    """Numbers in a vector of the collection; Chroma learns it from the first one."""
+    named = getattr(memory.config.vector_store.config, "embedding_model_dims", None)
+    model = getattr(getattr(memory.vector_store, "collection", None), "_model", None)
+    return int(named or getattr(model, "dimension", None) or 8)
 
 
 def _unusable(where: str, what: str, do: str) -> ConfigError:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from memguard.integrations.mem0.backends import Backend, Row, digest, json_only, unsound
+from memguard.integrations.mem0.backends import Backend, Row, dense_of, digest, json_only, packed, unsound
 from memguard.integrations.mem0.owners import IDENTITIES, Owner
 
 
@@ -66,7 +67,8 @@ class PgVector(Backend):
     def _rows(self, query: str, values: Sequence[Any]) -> Iterator[Row]:
         for id, payload, vector in self._ask(query, values):
             found = payload if isinstance(payload, dict) else {"unreadable": payload}
-            yield Row(id, {n: _numeric(v) for n, v in found.items()}, digest((vector or "").encode()))
+            dense = packed(json.loads(vector)) if vector else b""
+            yield Row(id, {n: _numeric(v) for n, v in found.items()}, digest(dense), dense_of(dense))
 
     def _ask(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         self.store._ensure_collection()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memguard.errors import IntegrityError, TamperedError
-from memguard.integrations.mem0.backends import PAGE, Backend, Row, digest, packed, tables_only
+from memguard.integrations.mem0.backends import PAGE, Backend, Row, dense_of, digest, packed, tables_only
 from memguard.integrations.mem0.owners import IDENTITIES, Owner
 from memguard.integrations.mem0.pickles import point_of
 from memguard.integrity.canonical import canonical_json
@@ -101,7 +101,7 @@ class Qdrant(Backend):
         held = _named(record.vector)
         local = self._local()
         if local is None or local.storage is None:
-            return Row(id, payload, _digest(held))
+            return Row(id, payload, _digest(held), _dense(held))
         where = f"{local.storage.location} {id}"
         try:
             kept = _kept(local.storage, id, where)
@@ -113,8 +113,8 @@ class Qdrant(Backend):
             if not _alike(said, held):
                 raise _differs(where, "the file holds another vector")
         except IntegrityError as flaw:
-            return Row(id, payload, b"", flaw)
-        return Row(id, payload, _digest(said))
+            return Row(id, payload, b"", "", flaw)
+        return Row(id, payload, _digest(said), _dense(said))
 
 
 def _kept(storage: Any, id: str, where: str) -> Any:
@@ -142,6 +142,10 @@ def _digest(vectors: Mapping[str, Any]) -> bytes:
         kind, numbers = _values(vectors[name])
         parts += (name.encode(), kind, packed(numbers))
     return digest(*parts)
+
+
+def _dense(vectors: Mapping[str, Any]) -> str:
+    return dense_of(packed(_values(vectors[""])[1]) if "" in vectors else b"")
 
 
 def _alike(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memguard.collection import FIELD, Put, Stored, opened
+from memguard.collection import FIELD, Put, Stored, members, opened
 from memguard.effects import Block, Operation
-from memguard.errors import UnsupportedError
+from memguard.errors import TamperedError, UnsupportedError
 from memguard.integrations.mem0.backends import Backend, Row, backend_of, without_seal
 from memguard.integrations.mem0.journal import Journal
 from memguard.integrations.mem0.owners import (
@@ -32,7 +32,7 @@ from memguard.integrity.canonical import canonical_json
 class MemoryPut(Put):
     """A memory or an entity on its way: its value is the payload, the vector stands beside it."""
 
-    #: None: it keeps the one that it has, or (for a new one) is embedded from its text.
+    #: None: it keeps the one that it has.
     vector: Any = None
     #: It is there already.
     update: bool = False
@@ -77,13 +77,14 @@ class Mem0Table:
                 end()
 
     def put(self, kind: str, id: str, payload: Mapping[str, Any], **more: Any) -> MemoryPut:
-        """A put of a memory or an entity."""
+        """A put of a memory or an entity. A vector that comes with it is bound by the tag."""
         backend = self.backend(kind)
         assert backend is not None
         plain = backend.plain(without_seal(payload))
         text = str(plain.get("data") or "") if kind == MEMORY else ""
         context = Owner.of(plain).context(kind)
-        return MemoryPut(context, id, plain, canonical_json(plain), text, **more)
+        own = {} if more.get("vector") is None else {"v": backend.dense(more["vector"])}
+        return MemoryPut(context, id, plain, canonical_json(plain), text, own=own, **more)
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -163,14 +164,10 @@ class Mem0Table:
         for put in puts:
             assert isinstance(put, MemoryPut)
             payload = {**put.value, FIELD: json.dumps(put.field, ensure_ascii=False, separators=(",", ":"))}
-            vector, update = put.vector, put.update
-            if vector is None and not update:  # it comes out of the quarantine
-                vector = self.memory.embedding_model.embed(put.value.get("data", ""), "add")
-                update = put.name in backend.some([put.name])
-            if update:
-                store.update(vector_id=put.name, vector=vector, payload=payload)
+            if put.update:
+                store.update(vector_id=put.name, vector=put.vector, payload=payload)
             else:
-                new.append((vector, payload, put.name))
+                new.append((put.vector, payload, put.name))
         if new:
             vectors, payloads, ids = (list(part) for part in zip(*new, strict=True))
             store.insert(vectors=vectors, payloads=payloads, ids=ids)
@@ -181,18 +178,25 @@ class Mem0Table:
         if kind in (HISTORY, MESSAGES):
             raise UnsupportedError("a history row is not rewritten.", code="MG545")
         payload = remade_payload(value)
-        made = put if isinstance(put, MemoryPut) else MemoryPut(put.context, put.key, None, b"", "")
         backend = self.backend(kind)
         assert backend is not None
         plain = backend.plain(payload)
+        text = str(plain.get("data") or "")
+        if isinstance(put, MemoryPut):
+            made = put
+        else:  # it comes out of the quarantine
+            there = bool(put.key) and put.key in backend.some([put.name])
+            made = MemoryPut(put.context, put.key, None, b"", "", update=there)
+        vector = [
+            float(x) for x in self.memory.embedding_model.embed(text, "update" if made.update else "add")
+        ]
         return replace(
             made,
             value=plain,
             content=canonical_json(plain),
-            text=str(plain.get("data") or ""),
-            vector=self.memory.embedding_model.embed(plain.get("data", ""), "update")
-            if made.update
-            else None,
+            text=text,
+            vector=vector,
+            own={**made.own, "v": backend.dense(vector)},
         )
 
     def write_seals(self, context: str, sealed: Sequence[tuple[Stored, dict[str, Any]]]) -> Operation[None]:
@@ -234,4 +238,14 @@ def _stored(row: Row) -> Stored:
         content = canonical_json(own)
     except (TypeError, ValueError, RecursionError):
         content = repr(own).encode("utf-8", "surrogatepass")
-    return Stored(row.id, content, seal, said, row.vectors, own, row.flaw)
+    flaw = row.flaw
+    bound = members(said).get("v")
+    if flaw is None and bound is not None and bound != row.dense:
+        flaw = TamperedError(
+            "a vector is not the one that was written.",
+            case="T8",
+            record=row.id,
+            why="Its digest stands under the record's tag.",
+            do="memguard audit STORE lists what is damaged.",
+        )
+    return Stored(row.id, content, seal, said, row.vectors, own, flaw)

@@ -80,7 +80,7 @@ class Screen:
             return Withheld(put, decision, entry)
         label = Label.of(outcome.record.provenance, decision)
         self._mg.recall.note(outcome.record, label.trust, stored=True)
-        return replace(kept, own={**own, "label": label.as_dict()})
+        return replace(kept, own={**own, **kept.own, "label": label.as_dict()})
 
     def _record(self, put: Put) -> Operation[Record]:
         declared = current_source()

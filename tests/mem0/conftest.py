@@ -30,6 +30,7 @@ class World:
     home: dict[str, Any] = field(default_factory=dict)
     scope: dict[str, str] | None = None
     name: str = "agent"
+    hook: Any = None
     mg: Any = None
     bare: Any = None
     memory: Any = None
@@ -40,7 +41,7 @@ class World:
 
         place = self.folder / "home"
         if place.exists():
-            self.mg = MemGuard.open(place)
+            self.mg = MemGuard.open(place, on_decision=self.hook)
         else:
             self.mg = MemGuard.create(
                 place,
@@ -48,6 +49,7 @@ class World:
                 anchor=f"file:{self.folder / 'anchor'}",
                 keys=f"file:{self.folder / 'key.json'}",
                 config=self.home.get("config"),
+                on_decision=self.hook,
             )
         self.model = Facts(prompts=[])
         kind = AsyncMemory if self.asynchronous else Memory

@@ -103,7 +103,7 @@ def life(memory: Any, provider: str) -> list[Any]:
         lambda: memory.get_all(filters=owner, top_k=-1),
         lambda: memory.add(7, **owner),
     ):
-        with pytest.raises(Exception) as raised:  # noqa: PT011 - which one is what is compared
+        with pytest.raises(Exception) as raised:
             call()
         say([type(raised.value).__name__, str(raised.value)])
     memory.add("the office is in Oslo", user_id="bob", infer=False)
