@@ -466,6 +466,82 @@ def content() -> str:
     return "\n" + table([ContentRow.model_validate(row) for row in result("content")["rows"]]) + "\n\n"
 
 
+#: One letter a cell, as in the draft's own table.
+LETTERS = {"ACCEPTED": "A", "REJECTED": "R", "REPORTED": "P", "N/A": "-", "ERROR": "E"}
+
+
+def row_line(row: dict[str, Any]) -> str:
+    """A row of the table of everyone."""
+    name = row["sut"] + ("" if row["stopped"] else " (process alive)")
+    if not row["measured"]:
+        return f"| {name} | | {row['reason']} | | | | {row['date']} |"
+    letters = " ".join(LETTERS[cell["strict_verdict"]] for cell in row["cells"].values())
+    loose = " ".join(LETTERS[cell["verdict"]] for cell in row["cells"].values())
+    letters = f"`{letters}`" + (f" (draft: `{loose}`)" if loose != letters else "")
+    if not row["evaluable"]:
+        return f"| {name} | {row['detection_point']} | {row['reason']} | | | | {row['date']} |"
+    versions = ", ".join(f"{k} {v}" for k, v in row["versions"].items() if k != "memguard-middleware")
+    metric = f"{row['strict_metric']:.2f}"
+    return (
+        f"| {name} | {row['detection_point']} | {letters} | {metric} | {row['strict_level']} | {versions} |"
+        f" {row['date']} |"
+    )
+
+
+def rows_of_everyone() -> str:
+    """The table of everyone: rows of the draft, protections switched on, our own systems."""
+    found = result("rows")["rows"]
+    titles = {
+        "No claim about integrity": [r for r in found if r["table"] == "rows" and not r["claims_integrity"]],
+        "A claim about integrity": [r for r in found if r["table"] == "rows" and r["claims_integrity"]],
+        "Protections switched on, and further positions": [r for r in found if r["table"] == "features"],
+        "This project's bench, bare": [r for r in found if r["table"] == "bench" and not r["guarded"]],
+        "This project's bench, guarded": [r for r in found if r["table"] == "bench" and r["guarded"]],
+    }
+    parts = []
+    for title, rows in titles.items():
+        if rows:
+            head = "| system | point | T1 … T9 | metric | level | versions | measured |"
+            parts += [f"### {title}\n", head, "|---|---|---|---|---|---|---|", *map(row_line, rows), ""]
+    return "\n" + "\n".join(parts) + "\n"
+
+
+def rows_details() -> str:
+    """What was called, what was on, and what the adversary held, for every measured row that is not our bench's."""
+    lines = ["| system | calls | protections | the adversary holds | network |", "|---|---|---|---|---|"]
+    for row in result("rows")["rows"]:
+        if row["measured"] and row["table"] != "bench":
+            features = ", ".join(f"{k} {v}" for k, v in row["features"].items()) or "none documented"
+            holds = ", ".join(row["adversary_holds"])
+            lines.append(f"| {row['sut']} | {row['api']} | {features} | {holds} | {row['network']} |")
+    return "\n".join(lines) + "\n\n"
+
+
+def rows_counts() -> str:
+    """How many rows of the draft's table were measured, and what they do."""
+    document = result("rows")
+    table = [r for r in document["rows"] if r["table"] == "rows"]
+    measured_rows = [r for r in table if r["measured"] and r["evaluable"]]
+    every = [
+        r
+        for r in measured_rows
+        if all(c["strict_verdict"] == "ACCEPTED" for c in r["cells"].values() if c["verdict"] != "N/A")
+    ]
+    rolled = [r for r in measured_rows if r["cells"]["T9"]["strict_verdict"] == "ACCEPTED"]
+    four = [r for r in measured_rows if str(r["strict_level"]).startswith("L4")]
+    lines = [
+        ("rows of the draft's table", len(table)),
+        ("measured here", len(measured_rows)),
+        ("serve every edit that they can express", len(every)),
+        ("serve an older copy of the whole store (T9)", len(rolled)),
+        ("reach L4", len(four)),
+    ]
+    counted = [f"| {words} | {number} |" for words, number in lines]
+    harness = document["config"]["harness"].replace("==", " ")
+    said = f"Measured {document['date'][:10]} with {harness}; a row that was measured on another day says so."
+    return "\n".join(["| | |", "|---|---|", *counted]) + f"\n\n{said}\n\n"
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "content": content,
     "help": helps,
@@ -482,6 +558,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "attack corpora": attack_corpora,
     "attack amg": attack_amg,
     "decisions": decisions,
+    "rows": rows_of_everyone,
+    "rows details": rows_details,
+    "rows counts": rows_counts,
 }
 
 
