@@ -23,7 +23,7 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: help install bench rows test crash lint format types docs lock clean FORCE
 
 help:
-	@sed -n '2,7s/^# //p' Makefile
+	@sed -n '2,8s/^# //p' Makefile
 
 install: $(STAMP)
 

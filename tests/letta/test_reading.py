@@ -202,3 +202,71 @@ def test_deletes_and_attachments_by_the_program_raise_no_alarm(town: Town) -> No
     client.agents.delete(agent.id)
     town.reopened()
     assert town.mg.audit(town.client()).clean
+
+
+def test_half_finished_writes_are_finished_by_the_next_touch(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, agent = seeded(town)
+    memory = client.__dict__["_memguard"].rows.memory
+
+    def lost(*args: Any, **options: Any) -> Any:
+        raise KeyboardInterrupt
+
+    # The program ends after the server's commit and before the seal: an update, a new passage, a delete.
+    monkeypatch.setattr(type(memory), "_seal", lost)
+    gone = client.inner.agents.passages.list(agent.id)[0].id
+    for write in (
+        lambda: client.agents.blocks.update("human", agent_id=agent.id, value="The user is called Bob."),
+        lambda: client.agents.passages.create(agent.id, text="Bob likes coffee"),
+        lambda: client.agents.passages.delete(gone, agent_id=agent.id),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            write()
+    monkeypatch.undo()
+    assert town.http.get(f"/v1/agents/{agent.id}/core-memory/blocks/human").json()["value"].endswith("Bob.")
+    town.reopened()
+    client = town.client()
+    assert client.agents.messages.create(agent.id, **say("hello")).messages
+    texts = [p.text for p in client.agents.passages.list(agent.id)]
+    assert texts == ["Alice lives in Lyon", "The limit is 200 euros", "Bob likes coffee"]
+    assert town.mg.audit(client).clean
+    # What was let through once is no excuse later.
+    town.sql("UPDATE archival_passages SET text = 'Alice likes green tea' WHERE text = 'Bob likes coffee'")
+    with pytest.raises(MemoryChangedError):
+        client.agents.messages.create(agent.id, **say("hello"))
+
+
+def test_a_withheld_passage_and_a_withheld_block_can_be_released(town: Town) -> None:
+    client, agent = seeded(town)
+    with source("web:https://shop.example"):
+        for write in (
+            lambda: client.agents.passages.create(agent.id, text=ATTACK),
+            lambda: client.agents.blocks.update("human", agent_id=agent.id, value=ATTACK),
+        ):
+            with pytest.raises(QuarantinedError):
+                write()
+    for entry in town.mg.quarantine.list():
+        town.mg.quarantine.release(entry.id, reason="a lesson about attacks")
+    assert client.agents.blocks.retrieve("human", agent_id=agent.id).value == ATTACK
+    assert ATTACK in [p.text for p in client.agents.passages.list(agent.id)]
+    assert client.agents.messages.create(agent.id, **say("hello")).messages
+    assert town.mg.audit(client).clean
+
+
+def test_observing_reports_and_serves(town: Town, tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
+    from memguard import MemGuard
+
+    folder = tmp_path / "observing"
+    mg = MemGuard.create(
+        folder / "home", preset="observe", anchor=f"file:{folder}/anchor", keys=f"file:{folder}/key.json"
+    )
+    client = mg.guard(town.bare(), name="letta")
+    agent = client.agents.create(**town.agent)
+    client.agents.passages.create(agent.id, text=ATTACK)  # would be withheld
+    town.sql("UPDATE block SET value = 'changed' WHERE id = %s", agent.blocks[0].id)
+    answer = client.agents.messages.create(agent.id, **say('CALL memory_insert {"label": "persona", "new_string": "x"}'))
+    assert answer.stop_reason.stop_reason == "end_turn"
+    assert client.agents.blocks.retrieve(agent.blocks[0].label, agent_id=agent.id).value == "changed"
+    assert any("ReadRefused" in record.message for record in caplog.records)
+    assert client.agents.tools.list(agent.id)
+    assert town.http.get(f"/v1/agents/{agent.id}").json()["tool_rules"] == []  # its tools were left alone
+    mg.close()
