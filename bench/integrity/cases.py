@@ -14,7 +14,10 @@ _WIDE = (
     ("sqlite-saver", ("everywhere",)),
     ("postgres-saver", ("everywhere",)),
     ("sqlite-store", ("everywhere", "namespaces")),
+    ("memory-folder", ("everywhere",)),
+    ("mcp-memory", ("everywhere",)),
     ("conformance", ("contexts",)),
+    ("llamaindex-chat", ("keys",)),
 )
 
 OWN_CASES: tuple[Case, ...] = (
@@ -24,7 +27,14 @@ OWN_CASES: tuple[Case, ...] = (
         "changed the newest record; only that is read",
         "the path that a resuming agent takes is checked by itself",
         landed.one_changed("A", {"content"}, newest=True),
-        paths=(("sqlite-saver", ("head",)), ("postgres-saver", ("head",)), ("sqlite-store", ("get",))),
+        paths=(
+            ("sqlite-saver", ("head",)),
+            ("postgres-saver", ("head",)),
+            ("sqlite-store", ("get",)),
+            ("openai-session", ("head",)),
+            ("openai-session-encrypted", ("head",)),
+            ("llamaindex-chat", ("head",)),
+        ),
     ),
     Case(
         "X02",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memguard.bench.suts.names import Name
-from memguard.bench.suts.protocol import ANCHOR, HOME, KEYS, STORE, Sut
+from memguard.bench.suts.protocol import ANCHOR, HOME, KEYS, STORE, Record, Sut
 from memguard.errors import IntegrityError, RefusedError
 
 if TYPE_CHECKING:
@@ -81,8 +82,7 @@ class Guarded(Sut):
         self._store_name, self._file, self.records = f"other-{here[0]}", "sister.db", {}
         try:
             self.start()
-            for record in here[2][context]:
-                self.write(record)
+            self.retell(here[2], context)
             last = here[2][context][-1]
             said = f"{last.text}, said elsewhere"
             self.write(replace(last, n=last.n + 1, text=said, earlier=(*last.earlier, last.text)))
@@ -90,6 +90,11 @@ class Guarded(Sut):
         finally:
             self._store_name, self._file, self.records = here
         self.start()
+
+    def retell(self, records: Mapping[str, Sequence[Record]], context: str) -> None:
+        """Write one context's records again, in a store that holds nothing yet."""
+        for record in records[context]:
+            self.write(record)
 
     def unwrap(self) -> None:
         """Close the guard, if there is one."""

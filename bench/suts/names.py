@@ -23,7 +23,13 @@ BASES: dict[str, str] = {
     "langgraph-sqlite-store": "memguard.bench.suts.langgraph_store:sqlite",
     "langgraph-postgres-saver": "memguard.bench.suts.langgraph_postgres:postgres",
     "langgraph-async-postgres-saver": "memguard.bench.suts.langgraph_postgres:async_postgres",
+    "langgraph-postgres-store": "memguard.bench.suts.langgraph_postgres_store:postgres",
     "langgraph-sqlite-saver-encrypted": "memguard.bench.suts.langgraph_saver:encrypted",
+    "openai-agents-sqlite": "memguard.bench.suts.openai_session:sqlite",
+    "openai-agents-sqlite-encrypted": "memguard.bench.suts.openai_session:encrypted",
+    "llamaindex-sqlite": "memguard.bench.suts.llamaindex_chat:sqlite",
+    "memory-folder": "memguard.bench.suts.memory_folder:folder",
+    "mcp-memory": "memguard.bench.suts.mcp_memory:reference",
 }
 RUNGS = ("tag", "chain", "head-beside")
 #: What ``memguard bench integrity`` measures unless told otherwise.
