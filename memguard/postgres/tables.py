@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from memguard.errors import AnchorError
+from memguard.errors import AnchorError, IntegrityError
 from memguard.postgres.session import lock_key
 from memguard.postgres.sql import literal, unhex
 
@@ -68,7 +68,7 @@ class PostgresTables:
     typed = True
 
     def __init__(self, session: Session, schema: Sequence[str]) -> None:
-        self._session, self._schema = session, session.address.quoted
+        self._held, self._closed, self._schema = session, False, session.address.quoted
         self._names: list[str] = []
         for statement in schema:
             found = _MADE.search(statement)
@@ -119,7 +119,16 @@ class PostgresTables:
                 raise
 
     def close(self) -> None:
-        """Nothing of its own is open."""
+        """Be used no more; the session goes on. Idempotent."""
+        self._closed = True
+
+    @property
+    def _session(self) -> Session:
+        if self._closed:
+            raise IntegrityError(
+                "The table is closed.", case="state", record=self._held.address.uri, do="Open it again."
+            )
+        return self._held
 
 
 @lru_cache(maxsize=512)

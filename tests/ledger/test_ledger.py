@@ -1,4 +1,4 @@
-"""The chain's encoding and checking, and one contract for the SQLite and memory ledgers."""
+"""The chain's encoding and checking, and one contract for the SQLite, PostgreSQL and memory ledgers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memguard import statedb
+from memguard.anchors import open_anchor
 from memguard.errors import IntegrityError, UnknownKeyError
 from memguard.ledger import GENESIS, encode, link, verify_chain
 from memguard.ledger.sqlite import SqliteLedger
@@ -140,7 +142,7 @@ class TestChain:
             link(KEY, b"", entry)
 
 
-@pytest.fixture(params=["sqlite", "connection", "memory"])
+@pytest.fixture(params=["sqlite", "connection", "memory", "postgresql"])
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
     if request.param == "memory":
         yield MemoryLedger()
@@ -148,6 +150,10 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ledger]:
         made = SqliteLedger(tmp_path / "state.db")
         yield made
         made.close()
+    elif request.param == "postgresql":
+        anchor = open_anchor(request.getfixturevalue("postgres_uri"), create=True)
+        yield statedb.opened(tmp_path, None, anchor).ledger()
+        anchor.close()
     else:
         conn = sqlite3.connect(tmp_path / "state.db")  # the default, implicit transactions
         yield SqliteLedger(conn)
