@@ -18,6 +18,8 @@ from memguard.errors import ConfigError
 #: Base name -> ``module:function``; the function takes (cell, Name) and answers with a Sut. The registry serves
 #: this table, so that other distributions add theirs through the entry points of ``memguard.registry``.
 BASES: dict[str, str] = {
+    "letta-blocks": "memguard.bench.suts.letta:blocks",
+    "letta-passages": "memguard.bench.suts.letta:passages",
     "langgraph-sqlite-saver": "memguard.bench.suts.langgraph_saver:sqlite",
     "langgraph-async-sqlite-saver": "memguard.bench.suts.langgraph_saver:async_sqlite",
     "langgraph-sqlite-store": "memguard.bench.suts.langgraph_store:sqlite",
