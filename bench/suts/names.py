@@ -30,6 +30,10 @@ BASES: dict[str, str] = {
     "openai-agents-sqlite": "memguard.bench.suts.openai_session:sqlite",
     "openai-agents-sqlite-encrypted": "memguard.bench.suts.openai_session:encrypted",
     "llamaindex-sqlite": "memguard.bench.suts.llamaindex_chat:sqlite",
+    "mem0-qdrant": "memguard.bench.suts.mem0:qdrant",
+    "mem0-faiss": "memguard.bench.suts.mem0:faiss",
+    "mem0-chroma": "memguard.bench.suts.mem0:chroma",
+    "mem0-pgvector": "memguard.bench.suts.mem0:pgvector",
     "memory-folder": "memguard.bench.suts.memory_folder:folder",
     "mcp-memory": "memguard.bench.suts.mcp_memory:reference",
 }
