@@ -53,7 +53,9 @@ class LettaSut(Guarded):
         """An organisation and a user of the cell's own."""
         super().setup()
         with httpx.Client(base_url=self.url, timeout=120, trust_env=False) as http:
-            organisation = http.post("/v1/admin/orgs/", json={"name": f"bench-{self.cell.parent.name}"}).json()["id"]
+            organisation = http.post(
+                "/v1/admin/orgs/", json={"name": f"bench-{self.cell.parent.name}"}
+            ).json()["id"]
             body = {"name": "bench", "organization_id": organisation}
             user = http.post("/v1/admin/users/", json=body).json()["id"]
         found = {"organization": organisation, "user": user, "agents": {}}
@@ -65,7 +67,9 @@ class LettaSut(Guarded):
             letta_cell.load(self.cell, self.database)
         headers = {"user_id": letta_cell.ids(self.cell)["user"]}
         http = httpx.Client(trust_env=False)
-        self._inner = Letta(base_url=self.url, default_headers=headers, max_retries=0, timeout=120, http_client=http)
+        self._inner = Letta(
+            base_url=self.url, default_headers=headers, max_retries=0, timeout=120, http_client=http
+        )
         self._client = self.wrap(self._inner)
         if self._file not in letta_cell.ids(self.cell)["agents"]:
             self._made()
@@ -142,7 +146,9 @@ class Passages(LettaSut):
     def write(self, record: Record) -> None:
         """``archives.passages.create``, the route that takes metadata."""
         metadata = {**self.beside(record), "key": self.key(record)}
-        self._client.archives.passages.create(self.at(record.context)["archive"], text=record.text, metadata=metadata)
+        self._client.archives.passages.create(
+            self.at(record.context)["archive"], text=record.text, metadata=metadata
+        )
         self.records.setdefault(record.context, []).append(record)
 
     def _ident(self, context: str, key: str) -> str:
@@ -190,7 +196,9 @@ class Blocks(LettaSut):
 
     def write(self, record: Record) -> None:
         """``blocks.create`` and ``agents.blocks.attach``."""
-        block = self._client.blocks.create(label=self.key(record), value=record.text, metadata=self.beside(record))
+        block = self._client.blocks.create(
+            label=self.key(record), value=record.text, metadata=self.beside(record)
+        )
         self._client.agents.blocks.attach(block.id, agent_id=self.at(record.context)["agent"])
         self.records.setdefault(record.context, []).append(record)
 
@@ -224,7 +232,10 @@ class Blocks(LettaSut):
             found = self._client.agents.retrieve(agent, include=["agent.blocks"]).memory.blocks
         else:
             found = list(self._client.agents.blocks.list(agent, limit=100))
-        items = [Item(str(b.label), {"text": b.value, **(b.metadata or {})}, {"description": b.description}) for b in found]
+        items = [
+            Item(str(b.label), {"text": b.value, **(b.metadata or {})}, {"description": b.description})
+            for b in found
+        ]
         return sorted(items, key=lambda item: (len(item.key), item.key))
 
 
@@ -232,7 +243,9 @@ def _item(passage: Any) -> Item:
     """A passage as plain values."""
     metadata = dict(passage.metadata or {})
     key = str(metadata.pop("key", passage.id))
-    return Item(key, {"text": passage.text, **metadata}, {"created_at": str(passage.created_at), "tags": passage.tags})
+    return Item(
+        key, {"text": passage.text, **metadata}, {"created_at": str(passage.created_at), "tags": passage.tags}
+    )
 
 
 def passages(cell: Path, name: Name) -> Passages:

@@ -66,7 +66,9 @@ def load(cell: Path, file: Path) -> None:
     """Have the organisation's rows be these."""
     organisation, found = ids(cell)["organization"], rows(file)
     with _connected() as connection:
-        connection.execute("SET LOCAL session_replication_role = replica")  # no foreign key is looked at meanwhile
+        connection.execute(
+            "SET LOCAL session_replication_role = replica"
+        )  # no foreign key is looked at meanwhile
         for table in reversed(TABLES):
             connection.execute(f"DELETE FROM {table} WHERE {_mine(table)}", (organisation,))
         for table in TABLES:

@@ -204,7 +204,9 @@ def test_deletes_and_attachments_by_the_program_raise_no_alarm(town: Town) -> No
     assert town.mg.audit(town.client()).clean
 
 
-def test_half_finished_writes_are_finished_by_the_next_touch(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_finished_writes_are_finished_by_the_next_touch(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client, agent = seeded(town)
     memory = client.__dict__["_memguard"].rows.memory
 
@@ -263,7 +265,9 @@ def test_observing_reports_and_serves(town: Town, tmp_path: Any, caplog: pytest.
     agent = client.agents.create(**town.agent)
     client.agents.passages.create(agent.id, text=ATTACK)  # would be withheld
     town.sql("UPDATE block SET value = 'changed' WHERE id = %s", agent.blocks[0].id)
-    answer = client.agents.messages.create(agent.id, **say('CALL memory_insert {"label": "persona", "new_string": "x"}'))
+    answer = client.agents.messages.create(
+        agent.id, **say('CALL memory_insert {"label": "persona", "new_string": "x"}')
+    )
     assert answer.stop_reason.stop_reason == "end_turn"
     assert client.agents.blocks.retrieve(agent.blocks[0].label, agent_id=agent.id).value == "changed"
     assert any("ReadRefused" in record.message for record in caplog.records)

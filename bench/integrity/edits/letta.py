@@ -78,7 +78,9 @@ def passages_state(cell: Path) -> list[Raw]:
     for row in letta_cell.rows(cell / STORE)["archival_passages"]:
         who = owner.get(row["archive_id"], str(row["archive_id"]))
         meta = canonical([row["metadata_"], row["tags"], row["is_deleted"]])
-        raw.append(Raw("archival_passages", who, row["id"], str(row["created_at"]), canonical(row["text"]), meta))
+        raw.append(
+            Raw("archival_passages", who, row["id"], str(row["created_at"]), canonical(row["text"]), meta)
+        )
         if row["embedding"] is not None:
             digest = hashlib.sha256(str(row["embedding"]).encode()).hexdigest()
             raw.append(Raw("vectors", who, row["id"], "", digest))
@@ -219,7 +221,10 @@ def blocks_state(cell: Path) -> list[Raw]:
         return []
     found = letta_cell.rows(cell / STORE)
     owner = {a["agent"]: name for name, a in _owners(cell).items()}
-    at = {link["block_id"]: owner.get(link["agent_id"], str(link["agent_id"])) for link in found["blocks_agents"]}
+    at = {
+        link["block_id"]: owner.get(link["agent_id"], str(link["agent_id"]))
+        for link in found["blocks_agents"]
+    }
     raw: list[Raw] = []
     for row in found["block"]:
         who, label = at.get(row["id"], "nobody"), str(row["label"])
@@ -339,7 +344,11 @@ def _stripped(rows: Callable[..., list[Row]], change: Callable[[Scene], list[Ste
     def steps(scene: Scene) -> list[Step]:
         scene.need_guard("seal that could be removed")
         row = rows(scene, "A")[FACT_AT]
-        where = f"key = {literal(row['id'])}" if kind == "archive" else f"context = {literal('block:' + row['id'])}"
+        where = (
+            f"key = {literal(row['id'])}"
+            if kind == "archive"
+            else f"context = {literal('block:' + row['id'])}"
+        )
         return [*change(scene), Sql(BOOK, f"DELETE FROM kept WHERE {where};")]
 
     return steps

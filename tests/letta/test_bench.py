@@ -1,0 +1,35 @@
+"""Letta on the integrity bench: nothing of nine is refused bare, all of nine guarded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memguard.bench.integrity import rows
+from memguard.bench.integrity.cases import BY_ID
+from memguard.bench.integrity.lab import Lab
+from memguard.bench.integrity.trial import run_case
+from memguard.bench.suts import names
+from memguard.errors import ConfigError
+
+#: One edit of each sort; all cases are measured by `memguard bench integrity`.
+FEW = ("T1", "T2", "T5", "T9", "X16")
+
+
+@pytest.mark.parametrize("base", ["letta-passages", "letta-blocks"])
+def test_edits_of_the_servers_tables_are_refused(server: None, tmp_path: Path, base: str) -> None:
+    lab = Lab(f"{base}+memguard", tmp_path, 0)
+    lab.prepare()
+    cells = {case: rows.cell(run_case(lab, BY_ID[case], "read"), "read") for case in FEW}
+    assert {c: cell["strict_verdict"] for c, cell in cells.items()} == dict.fromkeys(FEW, "REJECTED"), cells
+
+
+def test_without_a_server_the_bench_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("letta_client")
+    monkeypatch.delenv("MEMGUARD_LETTA_URL", raising=False)
+    with pytest.raises(ConfigError) as caught:
+        names.build("letta-passages", tmp_path)
+    assert "make letta" in str(caught.value)
