@@ -97,15 +97,16 @@ def remove(session: Session, id: str | None, every: bool, reason: str, by: str |
 @contextmanager
 def _opened(session: Session) -> Iterator[AllowList]:
     """The allow-list of the home in use. The guard is opened first, which checks the seal and the anchor."""
+    from memguard import statedb
     from memguard.allowlist import AllowList
     from memguard.anchorlog import AnchorLog
     from memguard.anchors import open_anchor
-    from memguard.home import STATE
 
     with session.guard() as mg:
-        log = AnchorLog(open_anchor(mg.anchor.uri), mg.keys)
+        store = open_anchor(mg.anchor.uri)
+        log = AnchorLog(store, mg.keys)
         try:
-            allowed = AllowList(mg.home / STATE, mg.keys, log)
+            allowed = AllowList(statedb.opened(mg.home, mg.config.state, store), mg.keys, log)
             try:
                 yield allowed
             finally:

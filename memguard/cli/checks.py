@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from memguard.cli.place import access, inside, local_path, same_volume, split_uri
 from memguard.errors import ConfigError
+from memguard.ports import SharedAnchor
 from memguard.scopes import ScopeMap
 
 if TYPE_CHECKING:
@@ -90,6 +91,11 @@ def anchor(mg: MemGuard, stores: list[Path]) -> Iterator[Check]:
     """Where the heads are kept, measured by volume and by folder."""
     uri = mg.anchor.uri
     place = local_path(uri)
+    if isinstance(mg.anchor, SharedAnchor):
+        from memguard.cli import checks_postgres
+
+        yield from checks_postgres.anchor(mg)
+        return
     if place is None:
         yield Check(
             WARN, "the anchor is not a local file", f"{uri}: its place cannot be looked at from here", "MG412"

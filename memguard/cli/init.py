@@ -95,7 +95,11 @@ def init(home: str, preset: str, anchor: str | None, keys: str | None, review_ke
     place = local_path(anchor_uri)
     shared = place is not None and same_volume(place, folder)
     rows.append(
-        {"what": "anchor", "path": _short(place) if place else anchor_uri, "detail": _anchor_words(shared)}
+        {
+            "what": "anchor",
+            "path": _short(place) if place else anchor_uri,
+            "detail": _anchor_words(shared, split_uri(anchor_uri)[0]),
+        }
     )
     notes = []
     if shared:
@@ -116,7 +120,9 @@ def init(home: str, preset: str, anchor: str | None, keys: str | None, review_ke
     return Report("init", facts=facts, columns=("what", "path", "detail"), rows=rows, notes=notes, text=text)
 
 
-def _anchor_words(shared: bool) -> str:
+def _anchor_words(shared: bool, scheme: str) -> str:
+    if scheme.startswith("postgres"):
+        return "holds the guard's own tables too; memguard doctor says where its server is"
     return "SAME VOLUME as the home" if shared else "another volume than the home"
 
 

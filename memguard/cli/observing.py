@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from memguard import registry
+from memguard.anchors import open_anchor
 from memguard.cli.session import Session
-from memguard.config import load
+from memguard.config import Loaded, load
 from memguard.errors import ConfigError
 from memguard.home import STATE
 from memguard.record import did_you_mean
+from memguard.statedb import opened
 from memguard.tally import Count, Tally
 
 _WITHHOLDS = ("quarantine", "reject")
@@ -34,8 +36,7 @@ def observing(session: Session, names: Sequence[str] = ()) -> list[Observed]:
         ConfigError: MG105, a name is no guard that observes.
     """
     loaded = load(session.target())
-    state = loaded.home / STATE if loaded.home is not None else None
-    counts = list(Tally(state).counts()) if state is not None and state.is_file() else []
+    counts = _counts(loaded)
     found = []
     for stage, table in (
         ("write", loaded.config.write),
@@ -60,6 +61,20 @@ def observing(session: Session, names: Sequence[str] = ()) -> list[Observed]:
                 do=did_you_mean(name, known) if known else None,
             )
     return [o for o in found if not names or o.guard in names]
+
+
+def _counts(loaded: Loaded) -> list[Count]:
+    """What the guards of a home decided; empty where nothing was counted yet."""
+    home, uri = loaded.home, loaded.config.anchor or ""
+    if home is None:
+        return []
+    if loaded.config.state == "home" or not uri.startswith("postgres"):
+        return list(Tally(home / STATE).counts()) if (home / STATE).is_file() else []
+    anchor = open_anchor(uri)
+    try:
+        return list(Tally(opened(home, loaded.config.state, anchor)).counts())
+    finally:
+        anchor.close()
 
 
 def _observed(stage: str, guard: str, counts: Sequence[Count]) -> Observed:
