@@ -14,6 +14,7 @@ _WIDE = (
     ("sqlite-saver", ("everywhere",)),
     ("postgres-saver", ("everywhere",)),
     ("sqlite-store", ("everywhere", "namespaces")),
+    ("postgres-store", ("everywhere", "namespaces")),
     ("memory-folder", ("everywhere",)),
     ("mcp-memory", ("everywhere",)),
     ("conformance", ("contexts",)),
@@ -216,7 +217,7 @@ OWN_CASES: tuple[Case, ...] = (
         "history rewritten",
         "rewrote the history table beside the records",
         "the history is bound too",
-        landed.never,
+        landed.one_changed("A", {"content"}, table="history"),
     ),
     Case(
         "X26",

@@ -340,8 +340,3 @@ def also(check: Check, prefix: str) -> Check:
 def store_gone(at: Landing) -> str | None:
     """Nothing of the store is left."""
     return "the store was empty before" if not at.before else "the store is still there" if at.after else None
-
-
-def never(at: Landing) -> str | None:
-    """For a case that no kind of store measured here can express."""
-    return "no kind of store expresses this case"

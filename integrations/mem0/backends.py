@@ -128,6 +128,11 @@ def packed(vector: Iterable[float]) -> bytes:
     return numpy.asarray(vector, dtype="<f4").tobytes()
 
 
+def payload_of(found: Any) -> dict[str, Any]:
+    """A payload as an object, whatever stands in its place."""
+    return dict(found) if isinstance(found, Mapping) else {"unreadable": repr(found)}
+
+
 def without_seal(payload: Mapping[str, Any]) -> dict[str, Any]:
     """A payload's own members."""
     return {name: value for name, value in payload.items() if name != FIELD}
@@ -156,15 +161,14 @@ def backend_of(store: Any) -> Backend:
     )
 
 
-def tables_only(connection: Any, where: str, *, views: bool = True) -> None:
-    """That a SQLite database has no trigger (and no view), which would rewrite what is stored.
+def tables_only(connection: Any, where: str) -> None:
+    """That a SQLite database has no trigger and no view, which would rewrite or hide what is stored.
 
     Raises:
         TamperedError: MG543.
     """
-    kinds = ("trigger", "view") if views else ("trigger",)
     for kind, name in connection.execute("SELECT type, name FROM sqlite_master"):
-        if kind in kinds:
+        if kind in ("trigger", "view"):
             raise unsound(where, f"A {kind} ({str(name)[:60]}) stands in its database, and Mem0 makes none.")
 
 

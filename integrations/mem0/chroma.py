@@ -45,7 +45,7 @@ class Chroma(Backend):
         ((version,),) = self._watch.execute("PRAGMA data_version").fetchall()
         ((schema,),) = self._watch.execute("PRAGMA schema_version").fetchall()
         if getattr(self, "_schema", None) != schema:
-            tables_only(self._watch, str(folder), views=False)
+            tables_only(self._watch, str(folder))
             self._schema = schema
         return (version, schema)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memguard.integrations.mem0.backends import Backend, Row, dense_of, digest, packed, unsound
+from memguard.integrations.mem0.backends import Backend, Row, dense_of, digest, packed, payload_of, unsound
 from memguard.integrations.mem0.owners import Owner
 
 
@@ -22,13 +22,13 @@ class Faiss(Backend):
 
     def owners(self) -> set[Owner]:
         self._sound()
-        return {Owner.of(payload) for payload in self.store.docstore.values()}
+        return {Owner.of(payload_of(payload)) for payload in self.store.docstore.values()}
 
     def of(self, owner: Owner) -> Iterable[Row]:
         self._sound()
         places = self._places()
         for id, payload in list(self.store.docstore.items()):
-            if Owner.of(payload) == owner:
+            if Owner.of(payload_of(payload)) == owner:
                 yield self._row(id, payload, places)
 
     def some(self, ids: Sequence[str]) -> dict[str, Row]:
@@ -54,7 +54,7 @@ class Faiss(Backend):
     def _row(self, id: str, payload: Any, places: Mapping[str, int]) -> Row:
         at = places.get(id)
         found = b"" if at is None else packed(self.store.index.reconstruct(int(at)))
-        return Row(id, dict(payload), digest(found), dense_of(found))
+        return Row(id, payload_of(payload), digest(found), dense_of(found))
 
     def _sound(self) -> None:
         """That index and document store belong together.

@@ -156,12 +156,15 @@ class Keeping(Collection):
 
     def history(self, memory_id: str) -> Operation[list[Entry]]:
         """The history of one memory, as it was written: no row missing or added, in the order of time."""
-        names = yield from self.of_kind(HISTORY)
 
         def rows() -> Operation[list[tuple[str, str, None]]]:
             return [(context, key, None) for context, key in self.table.journal.of_memory(memory_id)]
             yield
 
+        # Whose it is, its own rows say: none can stand in a context that does not count it. Where there is none,
+        # any context may miss one.
+        named = dict.fromkeys(context for context, _, _ in (yield from rows()))
+        names = list(named) or (yield from self.of_kind(HISTORY))
         found = yield from self.within(names, rows)
         return [entry for entry, _ in found]
 

@@ -6,8 +6,25 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from memguard.integrations.mem0.backends import Backend, Row, dense_of, digest, json_only, packed, unsound
+from memguard.integrations.mem0.backends import (
+    Backend,
+    Row,
+    dense_of,
+    digest,
+    json_only,
+    packed,
+    payload_of,
+    unsound,
+)
 from memguard.integrations.mem0.owners import IDENTITIES, Owner
+
+_BUILT = (
+    "SELECT relkind = 'r' AND NOT relhastriggers AND NOT relhasrules AND NOT relrowsecurity"
+    " FROM pg_class WHERE oid = to_regclass(%s)"
+)
+_VERSIONS = (
+    "SELECT count(*), coalesce(sum(hashtextextended(ctid::text || ' ' || xmin::text, 0)::numeric), 0) FROM {}"
+)
 
 
 class PgVector(Backend):
@@ -19,20 +36,11 @@ class PgVector(Backend):
         return f"pgvector:{self.store.collection_name}"
 
     def hint(self) -> object:
-        # Every change of a row makes a new version of it, which has another place or another transaction.
-        self.store._ensure_collection()
-        with self.store._get_cursor() as cursor:
-            cursor.execute(
-                self._sql(
-                    "SELECT count(*), coalesce(sum(hashtextextended(ctid::text || ' ' || xmin::text, 0)::numeric), 0),"
-                    " (SELECT relkind = 'r' AND NOT relhastriggers AND NOT relhasrules AND NOT relrowsecurity"
-                    " FROM pg_class WHERE oid = %s::regclass) FROM {}"
-                ),
-                (self._name(),),
-            )
-            count, total, sound = cursor.fetchone()
-        if not sound:
+        built = self._ask(_BUILT, [self._name()])
+        if built != [(True,)]:
             raise unsound(self.place() or "", "The table has a trigger, a rule or a policy, or is a view.")
+        # Every change of a row makes a new version of it, which has another place or another transaction.
+        ((count, total),) = self._ask(_VERSIONS)
         return (int(count), str(total))
 
     def owners(self) -> set[Owner]:
@@ -45,10 +53,7 @@ class PgVector(Backend):
         for name, value in owner.fields().items():
             clauses.append(f"payload->>'{name}' = %s")
             values.append(value)
-        query = (
-            f"SELECT id::text, payload, vector::text FROM {{}} WHERE {' AND '.join(clauses)}"  # noqa: S608 - constants
-            " ORDER BY ctid"
-        )
+        query = f"SELECT id::text, payload, vector::text FROM {{}} WHERE {' AND '.join(clauses)}"  # noqa: S608 - constants
         for row in self._rows(query, values):
             if Owner.of(row.payload) == owner:
                 yield row
@@ -66,7 +71,7 @@ class PgVector(Backend):
 
     def _rows(self, query: str, values: Sequence[Any]) -> Iterator[Row]:
         for id, payload, vector in self._ask(query, values):
-            found = payload if isinstance(payload, dict) else {"unreadable": payload}
+            found = payload_of(payload)
             dense = packed(json.loads(vector)) if vector else b""
             yield Row(id, {n: _numeric(v) for n, v in found.items()}, digest(dense), dense_of(dense))
 
