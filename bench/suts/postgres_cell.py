@@ -98,7 +98,8 @@ def rows(folder: Path, queries: Sequence[str]) -> dict[str, list[dict[str, Any]]
     with serving(folder) as uri, psycopg.connect(uri, row_factory=dict_row) as connection:
         connection.read_only = True
         found = {query: list(connection.execute(query).fetchall()) for query in queries}
-    _read[folder] = (_state(folder), found)
+    if folder not in _running:  # while it runs, its data may be elsewhere, and change
+        _read[folder] = (_state(folder), found)
     return found
 
 

@@ -29,7 +29,7 @@ from memguard.integrations.langgraph.postgres_session import check_session, lear
 from memguard.integrations.langgraph.store_jsonb import JsonbForm, Split
 from memguard.integrations.langgraph.store_postgres_seen import Seen
 from memguard.integrations.langgraph.store_rows import Namespace, Stored, context_of, namespace_of, told
-from memguard.integrations.langgraph.store_table import Here, Hit, reading
+from memguard.integrations.langgraph.store_table import Here, Hit, altered, reading
 
 #: How far the server's clock may be off this machine's, seconds; beyond it nothing can be said of its stamps.
 MOST_SKEW = 120.0
@@ -249,7 +249,12 @@ class PostgresTable(Here):
         writes = [op for op in ops if isinstance(op, PutOp)]
         if writes:
             self._check_writing()
-        answer: list[Any] = yield Call(self._call, ops)
+        try:
+            answer: list[Any] = yield Call(self._call, ops)
+        except (
+            psycopg.errors.ForeignKeyViolation
+        ):  # an item of this very transaction is not there for its vectors
+            raise altered(f"namespace {'/'.join(writes[0].namespace)!r}" if writes else "") from None
         for op in writes:
             context = context_of(op.namespace)
             if op.value is None:

@@ -229,3 +229,14 @@ def searched(table: Table, op: SearchOp) -> Operation[list[Hit]]:
     """What the store's own ``batch`` finds."""
     (found,) = yield from table.batch([op])
     return [Hit(tuple(item.namespace), item.key, item.score) for item in found]
+
+
+def altered(record: str) -> TamperedError:
+    """The error for a write that did not arrive as it was handed over."""
+    return TamperedError(
+        "the store does not hold what was just written to it.",
+        case="T1",
+        record=record,
+        why="It was changed between the store's commit and the reading back: by a trigger, or by another writer.",
+        do="Look for triggers in the database; memguard audit STORE lists what is damaged.",
+    )

@@ -11,7 +11,7 @@ from langgraph.store.base import PutOp
 
 from memguard.custody import Change, Custody, Pair
 from memguard.effects import Operation
-from memguard.errors import IntegrityError, TamperedError
+from memguard.errors import IntegrityError
 from memguard.integrations.langgraph.rows import spelled
 from memguard.integrations.langgraph.store_forms import FIELD
 from memguard.integrations.langgraph.store_rows import (
@@ -25,7 +25,7 @@ from memguard.integrations.langgraph.store_rows import (
     place_of,
 )
 from memguard.integrations.langgraph.store_seals import position, spell
-from memguard.integrations.langgraph.store_table import Table, reading, stamp
+from memguard.integrations.langgraph.store_table import Table, altered, reading, stamp
 from memguard.integrity.index import MAIN, MEMBER, pack_key, split, unpack_key
 from memguard.integrity.tag import NOTHING, Seal
 from memguard.integrity.verifier import Context
@@ -263,7 +263,7 @@ class Writes:
             created = self._made.get((context.id, key), (b"", ""))[1] if key in part.there else None
             held = held and self.table.fresh(stored, started, until, created)
             if stored is None or not held or not lasts(stored, entry.own, now):
-                error = _altered(name(part.namespace, key))
+                error = altered(name(part.namespace, key))
                 if stored is None or self.custody.enforcing:
                     raise error
                 self.custody.report(context.id, error.record or "", error)
@@ -340,13 +340,3 @@ class Writes:
         with reading(f"namespace {'/'.join(namespace)!r}"):
             yield from self.table.batch([PutOp(namespace, key, None) for key in keys])
             yield from self.table.drop_vectors(namespace, keys)
-
-
-def _altered(record: str) -> TamperedError:
-    return TamperedError(
-        "the store does not hold what was just written to it.",
-        case="T1",
-        record=record,
-        why="It was changed between the store's commit and the reading back: by a trigger, or by another writer.",
-        do="Look for triggers in the database; memguard audit STORE lists what is damaged.",
-    )

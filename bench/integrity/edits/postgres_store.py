@@ -41,7 +41,7 @@ def _found(folder: Path) -> dict[str, list[Row]]:
 
 def state(cell: Path) -> list[Raw]:
     """Every row of the database, and its schema."""
-    if not (cell / DATABASE).exists():
+    if not postgres_cell.there(cell / DATABASE):
         return []
     found = _found(cell / DATABASE)
     rows = [_raw_item(r) for r in found[_ITEMS]]
