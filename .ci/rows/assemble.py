@@ -14,18 +14,6 @@ from memguard.bench.integrity import score
 from memguard.bench.integrity.catalogue import DRAFT, DRAFT_CASES
 
 BENCH = "rows"
-#: Edits of our own that a row of ours counts beside the nine; other rows were not measured on them.
-_FIELDS = (
-    "versions",
-    "backend",
-    "features",
-    "adversary_holds",
-    "api",
-    "harness",
-    "network",
-    "cells",
-    "controls",
-)
 
 
 def today() -> str:
@@ -54,7 +42,6 @@ def _base(name: str, about: Mapping[str, Any]) -> dict[str, Any]:
         "witness": "",
         "cells": {},
         "controls": {},
-        "own_cases": None,
         "evaluable": False,
         "metric": None,
         "strict_metric": None,
@@ -164,51 +151,34 @@ def _scored(made: dict[str, Any], held: Mapping[str, Any], point: str) -> dict[s
     return _closed(made)
 
 
-def guardable(name: str) -> bool:
-    """Whether the bench has a guarded form of one of its systems."""
-    from memguard.bench.suts import names
-
-    return not name.endswith("-encrypted") and name in names.BASES
-
-
-def own(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of our own bench: the nine edits in full, our further edits as counts."""
-    made = []
-    for found in document["rows"]:
-        about = {"claim": found["guarded"], "holds": found["adversary_holds"], "backend": found["backend"]}
-        row = _base(found["sut"], {**about, "features": found["features"], "stopped": found["stopped"]})
-        keys = ("verdict", "strict_verdict", "detail", "landed", "script")
-        row["cells"] = {case: {k: found["cells"][case][k] for k in keys} for case in DRAFT}
-        further = [c["strict_verdict"] for case, c in found["cells"].items() if case not in DRAFT]
-        tool = document["tool"]
-        row |= {
-            "guarded": found["guarded"],
-            "measured": True,
-            "detection_point": found["detection_point"],
-            "versions": found["versions"],
-            "harness": f"memguard bench integrity, suite {tool['suite']}, Python {document['environment']['python']}",
-            "network": "not used",
-            "witness": found["witness"],
-            "api": "the system's own calls, every read path of it",
-            "own_cases": {
-                word: further.count(word) for word in ("REJECTED", "REPORTED", "ACCEPTED", "ERROR", "N/A")
-            },
-        }
-        held = {name: found["controls"][name] for name in ("C1", "C2", "C4")}
-        made.append(_scored(row, held, found["detection_point"]))
-    return made
+def own(name: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of our own bench, from what ours.py answered."""
+    guarded = "+memguard" in name
+    if "broken" in answer:
+        return unmeasured(name, {"claim": guarded}, "", None, answer["broken"])
+    found = answer["about"]
+    about = {"claim": guarded, "holds": found["adversary_holds"], "backend": found["backend"]}
+    row = _base(name, {**about, "features": found["features"]})
+    keys = ("verdict", "strict_verdict", "detail", "landed", "script")
+    row |= {
+        "guarded": guarded,
+        "measured": True,
+        "versions": found["versions"],
+        "harness": f"memguard bench, suite {answer['tool']['suite']}, Python {answer['environment']['python']}",
+        "network": "not used",
+        "witness": found["witness"],
+        "api": "the system's own calls, every read path of it",
+        "cells": {case: {key: answer["cells"][case][key] for key in keys} for case in DRAFT},
+    }
+    return _scored(row, answer["controls"], "read")
 
 
 def kept(path: Path) -> dict[str, dict[str, Any]]:
-    """The rows of an earlier result, by name (audit rows by name and point)."""
+    """The rows of an earlier result, by name."""
     if not path.exists():
         return {}
     document = json.loads(path.read_text(encoding="utf-8"))
-    return {_key(row): row for row in document["rows"]}
-
-
-def _key(row: Mapping[str, Any]) -> str:
-    return row["sut"] if row["table"] != "bench" else f"{row['sut']} {row['detection_point']}"
+    return {row["sut"]: row for row in document["rows"]}
 
 
 def short(row: Mapping[str, Any]) -> str:
@@ -230,7 +200,7 @@ def document(rows: Sequence[Mapping[str, Any]], plan: Mapping[str, Any], date: s
         "suts": plan["bench"]["suts"],
         "cases": list(DRAFT),
     }
-    listed = {_key(row): row["digest"] for row in rows}
+    listed = {row["sut"]: row["digest"] for row in rows}
     return {
         "schema": bench_rows.SCHEMA,
         "bench": BENCH,

@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import datetime
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -114,39 +113,29 @@ def catalogue() -> dict[str, Any]:
     return tomllib.loads((HERE / "rows.toml").read_text(encoding="utf-8"))
 
 
-def own(name: str, seconds: int) -> list[dict[str, Any]]:
-    """Rows of one of our bench's systems, bare and guarded; a row with a reason if it cannot be measured here."""
+def own(name: str, seconds: int) -> Any:
+    """The row of one of our bench's systems; one with a reason if it cannot be measured here."""
     from memguard import registry
 
-    if name not in registry.suts:
-        return [assemble.unmeasured(name, {"claim": False}, "", None, "this version has no such system")]
-    known = assemble.guardable(name)
-    home = Path(tempfile.mkdtemp(prefix="rows-"))
+    if name.partition("+")[0] not in registry.suts:
+        return assemble.unmeasured(name, {"claim": False}, "", None, "this version has no such system")
+    words = [sys.executable, str(HERE / "ours.py"), name]
     try:
-        words = [sys.executable, "-c", "from memguard.cli import main; main()", "-q", "bench", "integrity"]
-        words += [
-            "--fail-on",
-            "none",
-            "--json",
-            str(home / "r.json"),
-            "--run",
-            str(home / "run"),
-            "--sut",
-            name,
-        ]
-        words += [f"{name}+memguard"] if known else []
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=seconds * 4, env={**os.environ, "NO_COLOR": "1"}
-        )
-        if not (home / "r.json").exists():
-            said = done.stderr.strip().splitlines()
-            why = f"not measured here: {said[0][:160] if said else f'status {done.returncode}'}"
-            return [assemble.unmeasured(name, {"claim": False}, "", None, why)]
-        return assemble.own(json.loads((home / "r.json").read_text(encoding="utf-8")))
+        done = subprocess.run(words, capture_output=True, text=True, timeout=seconds * 3)
+        answer = json.loads(done.stdout.strip().splitlines()[-1])
     except subprocess.TimeoutExpired:
-        return [assemble.unmeasured(name, {"claim": False}, "", None, f"stopped after {seconds * 4} s")]
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+        answer = {"broken": f"it was stopped after {seconds * 3} s"}
+    except (IndexError, ValueError):
+        answer = {"broken": f"it ended with status {done.returncode} and no answer"}
+    return assemble.own(name, answer)
+
+
+def systems(plan: Mapping[str, Any]) -> list[str]:
+    """Every system of our bench, those of the plan first, each bare and guarded."""
+    from memguard import registry
+
+    bases = list(dict.fromkeys([*plan["bench"]["suts"], *registry.suts.names()]))
+    return [name for base in bases for name in (base, f"{base}+memguard")]
 
 
 def main() -> None:
@@ -170,17 +159,13 @@ def main() -> None:
             row = measured(name, {**about, "table": table}, environments, given)
             print(f"{name}: {assemble.short(row)}", file=sys.stderr, flush=True)
             rows.append(row)
-    for name in plan["bench"]["suts"]:
+    for name in systems(plan):
         if given.only and name not in given.only:
-            rows += [
-                row for key, row in kept.items() if key.partition(" ")[0].partition("+memguard")[0] == name
-            ]
+            rows += [kept[name]] if name in kept else []
             continue
-        for row in own(name, given.seconds):
-            print(
-                f"{row['sut']} {row['detection_point']}: {assemble.short(row)}", file=sys.stderr, flush=True
-            )
-            rows.append(row)
+        row = own(name, given.seconds)
+        print(f"{name}: {assemble.short(row)}", file=sys.stderr, flush=True)
+        rows.append(row)
     date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     document = assemble.document(rows, plan, date)
     given.out.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -33,13 +33,12 @@ class SubjectTable:
         self._seen: set[str] = set()
 
     def contexts(self) -> Operation[Sequence[str]]:
-        found = yield Block(self._subject.contexts, self._store)
-        if found is None:  # the store cannot tell; those that were written to are in the head
-            there = []
-            for context in sorted(self._seen):
-                there += [context] if (yield from self.rows(context)) else []
-            return there
-        return list(found)
+        if type(self._subject).contexts is not Subject.contexts:
+            return list((yield Block(self._subject.contexts, self._store)))
+        there = []  # the store cannot tell; those that were written to are in the head
+        for context in sorted(self._seen):
+            there += [context] if (yield from self.rows(context)) else []
+        return there
 
     def rows(self, context: str) -> Operation[Sequence[Stored]]:
         found = yield Block(self._subject.read, self._store, context)

@@ -17,7 +17,7 @@ Served = tuple[str, dict[str, Any]]
 
 
 class Subject(ABC):
-    """One store in one folder. Subclass it, or write anything with the same members.
+    """One store in one folder. Subclass it.
 
     A context is one owner's memory (a user, a thread, a session), a key names a record in it, a value is an object of
     JSON values. ``write`` adds a record or replaces the one of that key.
@@ -75,13 +75,13 @@ class Subject(ABC):
         """One record by its key; by default, found among all of its context."""
         return dict(self.read(store, context)).get(key)
 
-    def contexts(self, store: Any) -> list[str] | None:
-        """Contexts that have records; None if the store cannot tell. By default it cannot."""
-        return None
+    def contexts(self, store: Any) -> list[str]:
+        """Contexts that have records. Write it if the store can tell: a list of contexts is then read too."""
+        raise NotImplementedError
 
-    def audit(self, store: Any) -> list[str] | None:
-        """Findings of the store's own audit command; None if it has none."""
-        return None
+    def audit(self, store: Any) -> list[str]:
+        """Findings of the store's own audit command. Write it if there is one: it gets a row of its own."""
+        raise NotImplementedError
 
     def guard(self, mg: MemGuard, store: Any) -> Any:
         """The guarded store, used in its place in every other method; None to have the kit guard it by its keys.

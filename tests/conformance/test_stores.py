@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -41,6 +42,15 @@ def test_the_same_table_under_the_kits_guard_serves_none(subjects: Subjects) -> 
     assert row["sut"] == "plain-sqlite-table+memguard"
 
 
+def test_a_store_that_cannot_list_its_contexts_is_guarded_all_the_same(subjects: Subjects) -> None:
+    cases = ("T2", "T9", "X07", "X37", "X50")
+    [row] = measure(subjects["FileStore"], guarded=True, cases=cases)
+    assert all(held["ok"] for held in row["controls"].values()), row["controls"]
+    found = {case: row["cells"][case]["strict_verdict"] for case in cases}
+    assert found == {**dict.fromkeys(cases, "REJECTED"), "X50": "N/A"}
+    assert row["cells"]["X50"]["detail"] == "this subject lists no contexts"
+
+
 @pytest.mark.parametrize(("guarded", "word"), [(False, "ACCEPTED"), (True, "REJECTED")])
 def test_a_store_in_its_process_is_edited_under_it_and_the_row_says_so(
     subjects: Subjects, guarded: bool, word: str
@@ -63,6 +73,31 @@ def test_a_seal_beside_the_file_reaches_l3_and_falls_to_a_rollback(subjects: Sub
     assert findings.findings(row, findings.claimed_cases("L3")) == []
     [said] = findings.findings(row, findings.claimed_cases("L4"))
     assert said.startswith("sealed-file T9")
+
+
+def test_an_audit_of_the_stores_own_is_a_row_of_its_own(subjects: Subjects) -> None:
+    class Audited(subjects["Sealed"]):  # type: ignore[misc,name-defined]
+        """Serves without a look; its seal is compared by a command only."""
+
+        name = "audited-file"
+
+        def load(self) -> dict[str, Any]:
+            return json.loads(self.path.read_text()) if self.path.exists() else {}
+
+        def audit(self, store: Any) -> list[str]:
+            return (
+                []
+                if (self.folder / "seal").read_text() == self._seal()
+                else ["the file is not as it was left"]
+            )
+
+    read, audit = measure(Audited, guarded=False, cases=NINE)
+    assert (read["detection_point"], audit["detection_point"]) == ("read", "audit")
+    assert words(read) == dict.fromkeys(NINE, "ACCEPTED")
+    assert words(audit) == {**dict.fromkeys(NINE, "REPORTED"), "T9": "ACCEPTED"}
+    assert (audit["strict_level"], audit["strict_metric"]) == ("L0", 0.4444)
+    assert findings.findings(audit, findings.claimed_cases("L4")) == []  # a claim is about the read path
+    assert len(findings.findings(read, findings.claimed_cases("L1"))) == 3
 
 
 def test_an_error_that_the_store_does_not_document_is_no_pass(subjects: Subjects) -> None:
