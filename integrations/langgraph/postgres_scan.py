@@ -186,8 +186,10 @@ class PostgresScan:
         """What deletes the checkpoints from ``first`` on, the writes of ``last``, and the values nobody shows then."""
         place = rows.thread_of(context.id)
         of_context = f'{_PLACE} AND checkpoint_id COLLATE "C"'
+        # "After this one" is said with a NUL behind it, which no text of PostgreSQL can hold.
+        since, first = (">", first[:-1]) if first.endswith("\x00") else (">=", first)
         found: list[Statement] = [
-            (f"DELETE FROM {table} WHERE {of_context} >= %s", (*place, first))  # noqa: S608 - constant text
+            (f"DELETE FROM {table} WHERE {of_context} {since} %s", (*place, first))  # noqa: S608 - constant text
             for table in (TABLES[0], TABLES[2])
         ]
         if last is not None:
