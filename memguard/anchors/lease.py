@@ -17,7 +17,10 @@ from memguard.postgres import literal, unhex
 from memguard.slot import NOTHING_NOTED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from memguard.postgres import Address, Session
+    from memguard.postgres.link import Rows
 
 #: Seconds between two looks at a lock that is taken: from the first to at most the second.
 _SHORTEST, _LONGEST = 0.0003, 0.006
@@ -82,8 +85,10 @@ class Held:
 class Lease(Held):
     """Lock and note of one store. A :class:`memguard.effects.Lock` and a :class:`memguard.custody.Slot`."""
 
-    def __init__(self, session: Session, store: str) -> None:
+    def __init__(self, session: Session, store: str, where: str, told: Callable[[Rows | None], None]) -> None:
         super().__init__(session, f"store:{store}")
+        #: Where the log ends is asked with the lock, which saves who takes it from asking next.
+        self._where, self._told = where, told
         # A name of a store may hold what a text column of PostgreSQL cannot.
         self._key = literal(store.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0"))
         self._body, self._over = b"", False
@@ -100,8 +105,13 @@ class Lease(Held):
         """
         for _ in pauses(self._session.address, blocking):
             note = f"SELECT body FROM {self._table} WHERE store = {self._key}"  # noqa: S608
-            answers = self._session.take(self._name, also=note)
+            answers = self._session.take(self._name, also=f"{note}; {self._where}")
             if answers is not None:
+                try:
+                    self._told(answers[1])
+                except BaseException:
+                    self._session.give(self._name)
+                    raise
                 self._body = unhex(answers[0][0][0]) if answers[0] else b""
                 self._over = False
                 return True
@@ -111,6 +121,7 @@ class Lease(Held):
         """Take the note back if the operation is over, then give the lock back."""
         over = f"BEGIN; {_LAZY}; {self._update(NOTHING_NOTED)}; COMMIT" if self._over else ""
         self._over = False
+        self._told(None)
         self._session.give(self._name, first=over)
 
     def write(self, raw: bytes) -> None:

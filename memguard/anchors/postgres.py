@@ -24,6 +24,7 @@ from memguard.anchors.lease import Held, Lease, pauses
 from memguard.errors import AnchorError
 from memguard.ports import Cursor
 from memguard.postgres import Address, Link, Session, again, literal, missing, unhex
+from memguard.postgres.link import Rows
 
 FORMAT = 1
 #: What a record takes in the log's length beside its payload, so that one of no bytes has a place too.
@@ -48,6 +49,7 @@ class PostgresAnchor:
         #: The end of the log as it was when the lock was taken: while that is held it is nobody else's to move.
         self._now: Cursor | None = None
         self._seen: Cursor | None = None
+        self._fresh: tuple[int, Cursor] | None = None
         self._owned, self._leases = False, dict[str, Lease]()
         self._id, self._life = "", ("", bytes(16))
         row = self._look(f"SELECT format, log_id, epoch, last FROM {address.quoted}.anchor", "open")[0]  # noqa: S608
@@ -118,8 +120,12 @@ INSERT INTO {s}.anchor VALUES (true, {FORMAT}, {literal(token_hex(16))}, 1, 0); 
         """The lock of a store among all writers on all hosts, which is also the place of its note."""
         made = self._leases.get(store)
         if made is None:
-            made = self._leases[store] = Lease(self.session, store)
+            made = self._leases[store] = Lease(self.session, store, self._where, self._told)
         return made
+
+    def _told(self, rows: Rows | None) -> None:
+        """Where the log ended a moment ago, when this thread took a lease: it asks that next."""
+        self._fresh = None if rows is None else (threading.get_ident(), self._place(rows))
 
     def lock(self, name: str) -> Held:
         """The lock of something else that all hosts share."""
@@ -160,7 +166,7 @@ INSERT INTO {s}.anchor VALUES (true, {FORMAT}, {literal(token_hex(16))}, 1, 0); 
     def release(self) -> None:
         """Give the lock back."""
         self._must_hold("release")
-        self._owned, self._now = False, None
+        self._owned, self._now, self._fresh = False, None, None
         self.session.give(_LOCK)
 
     def read(self, since: Cursor | None) -> tuple[list[bytes], Cursor, bool]:
@@ -193,9 +199,12 @@ SELECT place, payload FROM {self._schema}.record WHERE place > {start} ORDER BY 
 
     def changed(self, since: Cursor) -> bool:
         """Whether :meth:`read` would answer anything new: one row, or nothing at all while the lock is held."""
-        now = self._now
+        now, fresh = self._now, self._fresh
         if now is not None and self.session.holds(_LOCK):
             return now != since
+        if fresh is not None and fresh[0] == threading.get_ident():
+            self._fresh = None
+            return fresh[1] != since
         return self._place(self._look(self._where, "read")[0]) != since
 
     def append(self, records: Sequence[bytes], *, sync: bool) -> Cursor:
