@@ -107,7 +107,8 @@ class ChatOperations(Conversations):
         """The keys."""
 
         def ask() -> Operation[Sequence[str]]:
-            return (yield Twin(self.wrapped.get_keys, self.wrapped.aget_keys))
+            found: Sequence[str] = yield Twin(self.wrapped.get_keys, self.wrapped.aget_keys)
+            return found
 
         return (yield from self.listed(ask))
 

@@ -87,7 +87,8 @@ class SqlOperations(Conversations):
         """The keys."""
 
         def ask() -> Operation[Sequence[str]]:
-            return (yield Call(self.wrapped.get_keys))
+            found: Sequence[str] = yield Call(self.wrapped.get_keys)
+            return found
 
         return (yield from self.listed(ask))
 

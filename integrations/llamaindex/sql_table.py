@@ -81,7 +81,8 @@ class SqlTable:
         return Put(key, None, line, _content(line), words(bare, self._most), claims=claims, **more)
 
     def contexts(self) -> Operation[Sequence[str]]:
-        return (yield Call(self._keys))
+        found: Sequence[str] = yield Call(self._keys)
+        return found
 
     def rows(self, context: str) -> Operation[Sequence[Stored]]:
         return self._stored(context, (yield Call(self._all, context, None)))
