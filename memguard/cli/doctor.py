@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 110
+#: What a kind that does not say it itself is asked about: SQLite's PRAGMA.
+_SYNCHRONOUS = (
+    "synchronous=FULL",
+    "synchronous is below FULL: a power cut loses acknowledged records",
+)
 
 
 @click.command("doctor")
@@ -136,13 +141,14 @@ class _Found:
     def _store(self, label: str, kind: StoreKind, inner: object) -> Iterator[Check]:
         durable, swept, path = kind.durable(inner), kind.swept(inner), kind.path(inner)
         if durable is not None:
+            good, bad = getattr(kind, "durability", _SYNCHRONOUS)
             yield (
-                Check(PASS, f"{label}: commits are durable", "synchronous=FULL")
+                Check(PASS, f"{label}: commits are durable", good)
                 if durable
                 else Check(
                     WARN,
                     f"{label}: commits are not durable",
-                    "synchronous is below FULL: a power cut loses acknowledged records",
+                    bad,
                     "MG162",
                 )
             )
