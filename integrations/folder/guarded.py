@@ -143,7 +143,7 @@ class GuardedFolder:
                     do="memguard quarantine and the [read] section of the configuration say more.",
                 )
             shown = edits.numbered(_text(entry), view_range)
-            return f"{path}, with line numbers:\n{render([(shown, served[0].label or Label())])}"
+            return f"{path}, with line numbers:\n{self._shown(shown, served[0].label)}"
         under = f"{name}/" if name else ""
         contexts = [context_of(f"{name}/x")] if name else None
         entries = yield from self._all(contexts)
@@ -168,9 +168,8 @@ class GuardedFolder:
         if not answer.startswith(f"{path} was edited."):
             return answer
         entry = yield from self._get(self._file(path))
-        label = (entry.label if entry is not None else None) or Label()
         head, _, line = answer.partition("{}")
-        return head + render([(edits.around(made, int(line)), label)])
+        return head + self._shown(edits.around(made, int(line)), None if entry is None else entry.label)
 
     def _insert(self, path: str, insert_line: int, insert_text: str) -> Operation[str]:
         def change(text: str) -> tuple[str, str]:
@@ -267,6 +266,11 @@ class GuardedFolder:
                 raise edits.taken() from None
             raise
         return None
+
+    def _shown(self, text: str, label: Label | None) -> str:
+        """A text as the model sees it: quoted, where it is trusted less than a user. Without write guards there are
+        no labels, and nothing is quoted."""
+        return render([(text, label or Label())]) if self._of.mg.screening.writes else text
 
     def _state(self, entry: Entry) -> dict[str, bytes | None]:
         """The state in which a file must still be; nothing is asked where nobody vouches for it."""

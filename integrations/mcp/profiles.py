@@ -58,6 +58,7 @@ class GraphProfile:
     def __init__(self, mg: MemGuard, server: Server, path: Path, name: str | None, default: str) -> None:
         self._server = server
         self._result: dict[str, Any] = {}
+        self._labelled = mg.screening.writes
         self._calls, handle = graph_calls(mg, self, self, path, name, {}, default)
         self.name = handle.custody.store
         self.__dict__["_memguard"] = handle
@@ -87,7 +88,7 @@ class GraphProfile:
                 answer = run(self._calls.call(str(tool), {} if arguments is None else arguments))
             except Refused as refusal:
                 return dict(refusal.answer)
-        return served(str(tool), answer, self._result)
+        return served(str(tool), answer, self._result, labelled=self._labelled)
 
     def resource(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The graph as a resource, proved as ``read_graph`` is; others as the server gives them."""

@@ -33,16 +33,17 @@ def fenced(text: str, label: Label | None) -> str:
     return text if found.trust >= Trust.USER else render([(text, found)])
 
 
-def served(tool: str, answer: Answer, given: Mapping[str, Any]) -> dict[str, Any]:
+def served(tool: str, answer: Answer, given: Mapping[str, Any], *, labelled: bool = True) -> dict[str, Any]:
     """The result of a call of the reference server.
 
     Args:
         given: the server's own result.
+        labelled: whether records have labels at all; without write guards they have none, and nothing is quoted.
     """
     made = dict(given)
     meta: dict[str, Any] = {}
     if tool in READS:
-        graph = answer.graph(fenced)
+        graph = answer.graph(fenced) if labelled else answer.graph()
         made["content"] = [{"type": "text", "text": json.dumps(graph, indent=2, ensure_ascii=False)}]
         if "structuredContent" in given:
             made["structuredContent"] = graph

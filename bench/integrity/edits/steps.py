@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -152,7 +153,52 @@ class Copy:
         return f"cp {self.source} {self.target}"
 
 
-Step = Sql | Restore | Remove | Replace | Copy
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Give a file this content, making it and its folder where they are missing."""
+
+    file: str
+    content: bytes
+
+    def run(self, cell: Path) -> None:
+        """Write the bytes."""
+        target = cell / self.file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(self.content)
+
+    def text(self) -> str:
+        """The step as shell commands."""
+        folder = self.file.rpartition("/")[0]
+        try:
+            body = f"printf %s {shlex.quote(self.content.decode('utf-8'))} > {shlex.quote(self.file)}"
+        except UnicodeDecodeError:
+            body = f"echo {self.content.hex()} | xxd -r -p > {shlex.quote(self.file)}"
+        return f"mkdir -p {shlex.quote(folder)} && {body}"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTree:
+    """Put one folder, or file, in the place of another."""
+
+    source: str
+    target: str
+
+    def run(self, cell: Path) -> None:
+        """Remove what is there and copy."""
+        source, target = cell / self.source, cell / self.target
+        if target.is_dir():
+            shutil.rmtree(target)
+        if source.is_dir():
+            shutil.copytree(source, target)
+        else:
+            shutil.copyfile(source, target)
+
+    def text(self) -> str:
+        """The step as shell commands."""
+        return f"rm -rf {self.target} && cp -a {self.source} {self.target}"
+
+
+Step = Sql | Restore | Remove | Replace | Copy | Write | CopyTree
 
 
 def run(steps: Sequence[Step], cell: Path) -> None:
