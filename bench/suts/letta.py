@@ -20,7 +20,8 @@ from memguard.bench.suts.names import Name
 from memguard.bench.suts.protocol import Item, NotApplicable, Record
 
 _OWNERS = {"A": "alice", "B": "bob", "C": "mallory"}
-QUERY, TOP = "spending limit approved amount", 2
+#: What the agent asks for: one passage of each context shares its words. The rest are equally far away.
+QUERY, TOP = "spending limit approved amount", 1
 
 
 class LettaSut(Guarded):
@@ -132,10 +133,6 @@ class LettaSut(Guarded):
         names = ("owner", "role", "source", "topic", "ts")
         return {name: getattr(record, name) for name in names}
 
-    def audit(self) -> list[str]:
-        """Of the whole organisation, which is the cell's own."""
-        return super().audit()
-
 
 class Passages(LettaSut):
     """Archival memory: one record is one passage."""
@@ -177,15 +174,17 @@ class Passages(LettaSut):
             return [_item(hit.passage) for hit in self._client.passages.search(limit=100)]
         agent = self.at(context)["agent"]
         if path == "query":
-            found = self._client.passages.search(agent_id=agent, query=QUERY, limit=TOP)
-            return [_item(hit.passage) for hit in found]
+            ranked = self._client.passages.search(agent_id=agent, query=QUERY, limit=TOP)
+            return [_item(hit.passage) for hit in ranked]
         listed = [_item(p) for p in self._client.agents.passages.list(agent, limit=100)]
         if path == "list":
             return listed
         # The agent's own search gives text and moment only; what it is called follows from the list.
         hits = self._client.agents.passages.search(agent, query=QUERY, top_k=100).results
         by_text = {item.body["text"]: item for item in listed}
-        return [by_text.get(h.content, Item(h.id, {"text": h.content})) for h in hits]
+        # In the order of their names: passages that share no word with the question are equally far away.
+        found = [by_text.get(h.content, Item(h.id, {"text": h.content})) for h in hits]
+        return sorted(found, key=lambda item: (len(item.key), item.key))
 
 
 class Blocks(LettaSut):

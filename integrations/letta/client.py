@@ -16,14 +16,16 @@ import httpx
 
 from memguard.care import handled
 from memguard.effects import Operation, adrive, drive
-from memguard.errors import IntegrityError, MemguardError, UnsupportedError
+from memguard.errors import MemguardError, UnsupportedError
 from memguard.integrations.letta.changes import Change, MemoryChangedError
 from memguard.integrations.letta.memory import Memory
 from memguard.integrations.letta.reads import ReadRequests
 from memguard.integrations.letta.routes import classify
+from memguard.integrations.letta.rows import archive_context, block_context
 from memguard.integrations.letta.turns import Turn, Turns, as_call, event_of
 from memguard.integrations.letta.wire import ServerSaid, Wire
 from memguard.integrations.letta.writes import WriteRequests, body_of
+from memguard.labels import Label
 
 T = TypeVar("T")
 _TAIL = ("stop_reason", "usage_statistics")
@@ -395,6 +397,22 @@ def accept_changes(client: T, error: MemoryChangedError, reason: str) -> list[Ch
     return found
 
 
+def label(client: Any, item: Any) -> Label | None:
+    """The label that a served block or passage was sealed with: where it is from and what that is worth.
+
+    None for one that was sealed without (adopted), or not at all.
+
+    Raises:
+        UnsupportedError: MG124, the client is not guarded.
+    """
+    memory: Memory = handled(client).rows.memory  # type: ignore[attr-defined]
+    archive = getattr(item, "archive_id", None)
+    context = archive_context(archive) if archive else block_context(str(item.id))
+    found = [kept for kept in memory.book.kept(context).values() if kept.id == str(item.id)]
+    own = json.loads(found[0].own) if found else {}
+    return Label.from_dict(own["label"]) if "label" in own else None
+
+
 async def aaccept_changes(client: T, error: MemoryChangedError, reason: str) -> list[Change]:
     """Async :func:`accept_changes`."""
     return await asyncio.to_thread(accept_changes, client, error, reason)
@@ -413,6 +431,3 @@ def run(operation: Operation[T]) -> T:
     except ServerSaid as said:
         what, why = "the Letta server answers with an error.", str(said)
     raise UnsupportedError(what, code="MG561", why=why, do="Start it, or correct base_url, and try again.")
-
-
-__all__ = ["Desk", "IntegrityError", "aaccept_changes", "accept_changes", "guarded_client", "run"]

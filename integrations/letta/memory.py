@@ -21,7 +21,7 @@ from memguard.integrations.letta import rows
 from memguard.integrations.letta.book import GONE, Allowance, Book
 from memguard.integrations.letta.changes import Change, MemoryChangedError
 from memguard.integrations.letta.changes import digest as shown
-from memguard.integrations.letta.table import LettaTable, digest, ident_of, key_of, lent
+from memguard.integrations.letta.table import LettaTable, digest, ident_of, key_of, lent, standing
 from memguard.labels import Label
 from memguard.record import Lineage, Parent, Source
 
@@ -236,15 +236,9 @@ class Memory:
 
     def _seal(self, context: str, puts: Sequence[Put], deletes: Sequence[str]) -> Operation[None]:
         """One operation of custody over what stands on the server already, or is gone from it already."""
-        standing = {(context, put.name): put.value for put in puts} | {
-            (context, key): None for key in deletes
-        }
-        self.table.standing.update(standing)
-        try:
+        so = {(context, put.name): put.value for put in puts} | {(context, key): None for key in deletes}
+        with standing(so):
             yield from self.collection._operate({context: Part(list(puts), deletes=list(deletes))})
-        finally:
-            for place in standing:
-                self.table.standing.pop(place, None)
 
     def withdraw(self, allowances: Iterable[Allowance]) -> Operation[None]:
         """End allowances of which nothing came."""

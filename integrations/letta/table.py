@@ -17,10 +17,15 @@ from memguard.integrations.letta.book import GONE, Allowance, Book, Kept
 from memguard.integrations.letta.wire import ServerSaid, Wire
 from memguard.integrity.canonical import canonical_json
 
+#: Where what is new is meant to go, in names of records, before the server has said.
+NEW = "new"
 #: Passages, blocks and agents of one page.
 PAGE = 100
 #: Rows that were read a moment ago and need not be asked for again, by context; for the operation under way.
 _lent: ContextVar[dict[str, dict[str, Any]] | None] = ContextVar("memguard.letta.lent", default=None)
+#: What is on the server already (a row), or is gone from it already (None), so that storing or deleting it is only a
+#: matter of its seal: by context and key, for the operation under way.
+_standing: ContextVar[Mapping[tuple[str, str], Any]] = ContextVar("memguard.letta.standing", default={})  # noqa: B039
 
 
 @contextmanager
@@ -37,6 +42,17 @@ def lent(found: Mapping[str, dict[str, Any]]) -> Iterator[None]:
         _lent.set(before)
 
 
+@contextmanager
+def standing(found: Mapping[tuple[str, str], Any]) -> Iterator[None]:
+    """What is so on the server already, by context and key: a row, or None for what is gone."""
+    before = _standing.get()
+    _standing.set(dict(found))
+    try:
+        yield
+    finally:
+        _standing.set(before)
+
+
 class LettaTable:
     """See :class:`~memguard.collection.rows.Table`.
 
@@ -51,8 +67,6 @@ class LettaTable:
 
     def __init__(self, wire: Wire, book: Book, generation: Callable[[str], int]) -> None:
         self.wire, self.book, self._generation = wire, book, generation
-        #: What is on the server already, so that storing it is only to seal it: (context, key) -> the row.
-        self.standing: dict[tuple[str, str], Any] = {}
         #: Records that an operator is about to accept, unseen meanwhile: (context, id).
         self.unseen: set[tuple[str, str]] = set()
 
@@ -74,8 +88,8 @@ class LettaTable:
             raise
 
     def state(self, agent: str) -> Operation[dict[str, Any]]:
-        """An agent's state with its blocks and tools, which the server leaves out unless it is asked for them."""
-        params = {"include": ["agent.blocks", "agent.tools"]}
+        """An agent's state with its blocks, its tools and what it waits for, which the server leaves out unasked."""
+        params = {"include": ["agent.blocks", "agent.tools", "agent.pending_approval"]}
         found: dict[str, Any] = yield from self.wire.ask("GET", f"/v1/agents/{agent}", params=params)
         return found
 
@@ -146,9 +160,9 @@ class LettaTable:
     def fetch(self, context: str, keys: Sequence[str]) -> Operation[Mapping[str, Stored]]:
         held = _lent.get()
         part = held.pop(f"{context} part", None) if held is not None else None
-        standing = {key: self.standing.get((context, key)) for key in keys}
-        if all(standing.values()):  # what an operation is about to seal: the server's own answer
-            part = {ident_of(context, key, row): row for key, row in standing.items()}
+        there = {key: _standing.get().get((context, key)) for key in keys}
+        if all(there.values()):  # what an operation is about to seal: the server's own answer
+            part = {ident_of(context, key, row): row for key, row in there.items()}
         if part is not None:
             stored = {item.key: item for item in (yield from self.seen(context, part))}
             return {key: stored[key] for key in keys if key in stored}
@@ -200,11 +214,11 @@ class LettaTable:
             kept: dict[str, Kept] = yield Block(self.book.kept, context)
             for key in keys:
                 ident = kept[key].id if key in kept else key
-                if (context, key) not in self.standing:
+                if (context, key) not in _standing.get():
                     yield from self._delete(context, ident)
             yield Block(self.book.drop, context, list(keys))
         for put in puts:
-            row = self.standing.get((put.context, put.name))
+            row = _standing.get().get((put.context, put.name))
             if row is None:
                 row = yield from self._store(put)
             item = Kept(
@@ -220,6 +234,14 @@ class LettaTable:
         """Write a record to the server: for a release from the quarantine."""
         kind, _, ident = put.context.partition(":")
         value = dict(put.value)
+        if ident == NEW:
+            raise UnsupportedError(
+                "what would have been a new block or archive cannot be released.",
+                code="MG567",
+                where=put.context,
+                why="The server gives it its name when it is made.",
+                do="Make it through the guarded client, with the text allowed: memguard quarantine show, allow add.",
+            )
         if kind == "block":
             body = {name: value[name] for name in ("value", "description") if name in value}
             return (yield from self.wire.ask("PATCH", f"/v1/blocks/{ident}", json=body))

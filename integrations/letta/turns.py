@@ -23,8 +23,8 @@ from memguard.errors import RefusedError, RejectedError
 from memguard.integrations.letta import edits, rows
 from memguard.integrations.letta.book import Allowance
 from memguard.integrations.letta.memory import AGENT, Memory
-from memguard.integrations.letta.table import digest, remade
-from memguard.integrations.letta.writes import NEW, WriteRequests, body_of, with_body
+from memguard.integrations.letta.table import NEW, digest, remade
+from memguard.integrations.letta.writes import WriteRequests, body_of, with_body
 from memguard.record import Parent, Source, Trust
 
 #: Approvals that one message may lead to, before the guard lets go of the agent.
@@ -84,6 +84,8 @@ class Turns:
         approvals = [m for m in _messages(body) if m.get("type") == "approval"]
         if approvals and self._asks:
             request = yield from self._overruled(turn, request, body, approvals)
+        elif self._asks and turn.state.get("pending_approval"):
+            yield from self._caught_up(turn)
         if "/tools/" in request.url.path:
             yield from self._direct(turn, request, body)
         return turn, request
@@ -216,6 +218,21 @@ class Turns:
             if message.get("approve") and any(refused.values()):
                 message.update(approve=False, reason=next(filter(None, refused.values())))
         return with_body(request, body)
+
+    def _caught_up(self, turn: Turn) -> Operation[None]:
+        """Answer what a run that went on without us is waiting for, where that is the guard's to answer."""
+        path = f"/v1/agents/{turn.agent}/messages"
+        while True:
+            said = yield from self.answers(turn, (yield from self.pending(turn, ())))
+            if said is None:
+                return
+            body = {"messages": [{"type": "approval", "approvals": said}]}
+            answer = yield from self.wire.ask("POST", path, json=body)
+            yield from self.end(turn, answer)
+            turn.allowances, turn.coming = [], []
+            turn.state = yield from self.memory.table.state(turn.agent)
+            if not _waits(answer):
+                return
 
     def _direct(self, turn: Turn, request: httpx.Request, body: dict[str, Any]) -> Operation[None]:
         """A tool that the program runs itself.

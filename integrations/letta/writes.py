@@ -14,12 +14,10 @@ from memguard.errors import TamperedError
 from memguard.integrations.letta import rows
 from memguard.integrations.letta.book import GONE
 from memguard.integrations.letta.memory import Memory
-from memguard.integrations.letta.table import digest, remade
+from memguard.integrations.letta.table import NEW, digest, remade
 
 #: Members of a block that a write may name and a tag covers.
 _FIELDS = ("label", "value", "description", "limit", "read_only", "metadata")
-#: Where what is new is meant to go, in names of records, before the server has said.
-NEW = "new"
 
 
 class WriteRequests:

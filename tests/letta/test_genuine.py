@@ -13,7 +13,7 @@ from memguard import source
 
 from .conftest import Town, say
 
-OPERATIONS = int(os.environ.get("MEMGUARD_LETTA_OPERATIONS", "40"))
+OPERATIONS = int(os.environ.get("MEMGUARD_LETTA_OPERATIONS", "25"))
 
 
 class Story:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
 
 from memguard import RejectedError, source
-from memguard.integrations.letta import MemoryChangedError, aaccept_changes, accept_changes
+from memguard.integrations.letta import MemoryChangedError, aaccept_changes, accept_changes, label
 
 from .conftest import Town, say
 
@@ -173,8 +174,14 @@ def test_the_programs_own_approvals_stay_its_own_but_for_memory(town: Town) -> N
 def test_background_runs_and_tools_that_the_program_runs(town: Town) -> None:
     client = town.client()
     agent = client.agents.create(**town.agent)
-    run = client.agents.messages.create_async(agent.id, **say("hello"))
-    assert run.id.startswith("run-")
+    run = client.agents.messages.create_async(agent.id, **say(INSERT % "She likes cake."))
+    until = time.monotonic() + 60
+    while client.runs.retrieve(run.id).status not in ("completed", "failed") and time.monotonic() < until:
+        time.sleep(0.2)
+    # The run waits for an approval; the next message finds that, answers it, and goes on.
+    assert values(town, agent)["human"] == "The user is called Alice."
+    assert client.agents.messages.create(agent.id, **say("hello")).stop_reason.stop_reason == "end_turn"
+    assert values(town, agent)["human"].endswith("She likes cake.")
     client.agents.tools.run(
         "memory_insert", agent_id=agent.id, args={"label": "human", "new_string": "She likes tea."}
     )
@@ -193,10 +200,8 @@ def test_an_agent_writes_with_no_more_trust_than_it_was_shown(town: Town) -> Non
     with source("web:https://shop.example"):
         client.agents.messages.create(agent.id, **say(INSERT % "Orders take three days."))
     block = client.agents.blocks.retrieve("human", agent_id=agent.id)
-    label = client.__dict__["_memguard"].rows.memory.label(f"block:{block.id}")
-    from memguard.effects import drive
-
-    found = drive(label)
+    found = label(client, block)
+    assert found is not None
     assert str(found.source) == "system:letta-agent"
     assert str(found.trust) == "untrusted"
 

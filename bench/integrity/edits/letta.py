@@ -66,6 +66,12 @@ def _found(scene: Scene, *, copied: bool = False) -> Any:
     return letta_cell.rows(scene.cell / (f"{COPY}/{STORE}" if copied else STORE))
 
 
+def _parts(row: Row, text: str) -> tuple[str, dict[str, Any]]:
+    """What a record says and of whom, and what else stands beside it."""
+    beside = dict(row["metadata_"] or {})
+    return canonical([text, beside.pop("owner", None), beside.pop("ts", None)]), beside
+
+
 # --- passages ---------------------------------------------------------------------------------------------
 
 
@@ -77,10 +83,9 @@ def passages_state(cell: Path) -> list[Raw]:
     raw: list[Raw] = []
     for row in letta_cell.rows(cell / STORE)["archival_passages"]:
         who = owner.get(row["archive_id"], str(row["archive_id"]))
-        meta = canonical([row["metadata_"], row["tags"], row["is_deleted"]])
-        raw.append(
-            Raw("archival_passages", who, row["id"], str(row["created_at"]), canonical(row["text"]), meta)
-        )
+        content, beside = _parts(row, row["text"])
+        meta = canonical([beside, row["tags"], row["is_deleted"]])
+        raw.append(Raw("archival_passages", who, row["id"], str(row["created_at"]), content, meta))
         if row["embedding"] is not None:
             digest = hashlib.sha256(str(row["embedding"]).encode()).hexdigest()
             raw.append(Raw("vectors", who, row["id"], "", digest))
@@ -228,9 +233,10 @@ def blocks_state(cell: Path) -> list[Raw]:
     raw: list[Raw] = []
     for row in found["block"]:
         who, label = at.get(row["id"], "nobody"), str(row["label"])
-        meta = canonical([row["metadata_"], row["description"], row["limit"], row["read_only"]])
+        content, beside = _parts(row, row["value"])
+        meta = canonical([beside, row["description"], row["limit"], row["read_only"]])
         order = f"{label.rpartition('-')[2]:>6}"
-        raw.append(Raw("block", who, row["id"], order, canonical(row["value"]), meta))
+        raw.append(Raw("block", who, row["id"], order, content, meta))
     return raw
 
 
