@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memguard.errors import ConfigError, UnsupportedError
-from memguard.integrations.langgraph.open import SaverCanary
+from memguard.integrations.langgraph.open import SaverCanary, StoreCanary
 
 #: Seconds to wait for a server, where the URI says nothing else.
 _PATIENCE = "10"
@@ -164,8 +164,8 @@ class PostgresKind:
         """Whether expired rows are swept: None without a TTL, else whether the sweeper runs."""
         if not getattr(inner, "ttl_config", None):
             return None
-        thread = getattr(inner, "_ttl_sweeper_thread", None)
-        return bool(thread is not None and thread.is_alive())
+        thread, task = getattr(inner, "_ttl_sweeper_thread", None), getattr(inner, "_ttl_sweeper_task", None)
+        return bool((thread is not None and thread.is_alive()) or (task is not None and not task.done()))
 
     def texts(self, guarded: Any) -> Iterator[str]:
         """What a guarded object serves, text by text."""
@@ -198,6 +198,22 @@ class PostgresSaverCanary(SaverCanary):
             return done.rowcount == 1
 
 
+class PostgresStoreCanary(StoreCanary):
+    """One item of a namespace of its own."""
+
+    def tamper(self, uri: str, old: str, new: str) -> bool:
+        """Replace ``old`` by ``new`` in the stored value; whether a row changed."""
+        import psycopg
+
+        with psycopg.connect(checked(uri), autocommit=True) as connection:
+            done = connection.execute(
+                "UPDATE store SET value = replace(value::text, %s, %s)::jsonb "
+                "WHERE prefix = %s AND strpos(value::text, %s) > 0",
+                (old, new, ".".join(self._namespace), old),
+            )
+            return done.rowcount == 1
+
+
 def _saver(connection: Any) -> Any:
     from langgraph.checkpoint.postgres import PostgresSaver
 
@@ -223,4 +239,28 @@ ASYNC_POSTGRES_SAVER = PostgresKind(
     _saver,
     PostgresSaverCanary,
     _async_saver,
+)
+
+
+def _store(connection: Any) -> Any:
+    from langgraph.store.postgres import PostgresStore
+
+    return PostgresStore(connection)
+
+
+@asynccontextmanager
+async def _async_store(text: str) -> AsyncIterator[Any]:
+    from langgraph.store.postgres import AsyncPostgresStore
+
+    async with AsyncPostgresStore.from_conn_string(text) as store:
+        yield store
+
+
+POSTGRES_STORE = PostgresKind(
+    "langgraph-postgres-store",
+    ("PostgresStore", "AsyncPostgresStore"),
+    "store",
+    _store,
+    PostgresStoreCanary,
+    _async_store,
 )
