@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memguard.bench.data import locomo, longmemeval
+from memguard.bench.data import bundled, locomo, longmemeval
 from memguard.bench.data.conversations import Conversation
 from memguard.errors import ConfigError
 
@@ -24,7 +24,9 @@ def talks_of(spec: str, profile: str) -> tuple[Sequence[Conversation], dict[str,
     """
     kind, _, path = spec.partition(":")
     talks: Sequence[Conversation]
-    if kind == "locomo" and path:
+    if spec == "bundled":
+        talks, digest = bundled.load()
+    elif kind == "locomo" and path:
         talks, digest = locomo.load(Path(path)), locomo.SHA256
     elif kind == "longmemeval" and path:
         talks, digest = longmemeval.load(Path(path))
