@@ -117,6 +117,29 @@ def test_two_schemas_of_one_database_are_two_anchors(postgres_uri: str, anchor: 
     assert lock_key("a", "b:c") != lock_key("a:b", "c")
 
 
+def test_the_numbers_of_the_specification(anchor: PostgresAnchor, sql: Sql) -> None:
+    """docs/spec/anchor-log.md: other programs that write the log must lock and count as this one does."""
+    assert lock_key("memguard", "log") == 4115882566454235002
+    put(anchor, b"a", b"", b"abc")
+    rows = sql(
+        "SELECT string_agg(place || ' ' || encode(payload, 'hex'), ',' ORDER BY place) FROM memguard.record"
+    )
+    assert rows.strip() == "25 61,49 ,76 616263"
+    assert (
+        sql("SELECT epoch || ' ' || last || ' ' || length(log_id) FROM memguard.anchor").strip() == "1 76 32"
+    )
+    assert anchor.acquire()
+    anchor.read(None)
+    anchor.compact([b"ab"])
+    assert (
+        sql(
+            "SELECT epoch || ' ' || last || ' ' || (SELECT max(place) FROM memguard.record) FROM memguard.anchor"
+        ).strip()
+        == "2 26 26"
+    )
+    anchor.release()
+
+
 # -- a server that is not there, or will not -----------------------------------------------------------------------
 
 
