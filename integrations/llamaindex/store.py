@@ -9,12 +9,11 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
-from memguard.collection.faces import blocking
-from memguard.effects import Operation, adrive, drive, shielded
-from memguard.errors import UnsupportedError
+from memguard.effects import Operation, drive, shielded
 from memguard.integrations.llamaindex.chat_operations import ChatOperations
 from memguard.integrations.llamaindex.persisted import Persisted
 from memguard.integrations.llamaindex.sql_operations import SqlOperations
+from memguard.integrations.loops import driven
 
 #: Attributes of wrapped stores that LlamaIndex and users reach. None of them changes a message.
 REACHABLE = (
@@ -168,22 +167,7 @@ class GuardedDbStore(Guarded):
 
     def _run(self, operation: Operation[Any]) -> Any:
         """Drive from synchronous code: audits, adoption and the like."""
-        loop = self._loop
-        if loop is None or not loop.is_running():
-            return blocking(operation)
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if running is loop:
-            operation.close()
-            raise UnsupportedError(
-                f"a synchronous call reached {type(self.inner).__name__}, which lives in this event loop.",
-                code="MG131",
-                why="It would wait for a loop that is waiting for it.",
-                do="Use the async twins (await mg.aaudit(...)), or call from another thread.",
-            )
-        return asyncio.run_coroutine_threadsafe(adrive(operation), loop).result()
+        return driven(operation, self._loop, self.inner)
 
     async def _arun(self, operation: Operation[Any]) -> Any:
         self._loop = asyncio.get_running_loop()

@@ -7,9 +7,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from memguard.collection.faces import blocking
-from memguard.effects import Operation, adrive, drive, shielded
-from memguard.errors import UnsupportedError
+from memguard.effects import Operation, drive, shielded
+from memguard.integrations.loops import driven
 from memguard.integrations.openai_agents.backends import passed
 from memguard.integrations.openai_agents.operations import SessionOperations
 
@@ -89,22 +88,7 @@ class GuardedSession:
         """Drive from synchronous code: audits, adoption and the like."""
         if not self._ops.table.backend.is_async:
             return drive(operation)
-        loop = self._loop
-        if loop is None or not loop.is_running():
-            return blocking(operation)
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if running is loop:
-            operation.close()
-            raise UnsupportedError(
-                f"a synchronous call reached {type(self.inner).__name__}, which lives in this event loop.",
-                code="MG131",
-                why="It would wait for a loop that is waiting for it.",
-                do="Use the async twins (await mg.aaudit(...)), or call from another thread.",
-            )
-        return asyncio.run_coroutine_threadsafe(adrive(operation), loop).result()
+        return driven(operation, self._loop, self.inner)
 
     async def _arun(self, operation: Operation[Any], **passing: Any) -> Any:
         """Drive to the end even if the caller is cancelled."""
