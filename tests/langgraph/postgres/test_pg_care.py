@@ -88,7 +88,7 @@ def test_data_from_before_the_guard_are_adopted_once(scene: Any) -> None:
     scene.close()
     again = scene.saver()
     assert len(seen(again)) == len(before) + 1
-    scene.sql("UPDATE checkpoint_blobs SET blob = set_byte(blob, 3, 90) WHERE thread_id = 'legacy'")
+    scene.sql("UPDATE checkpoint_blobs SET blob = set_byte(blob, 2, 90) WHERE thread_id = 'legacy'")
     with pytest.raises(TamperedError):
         again.get_tuple(place("legacy"))
 

@@ -59,7 +59,7 @@ life = PgLife(Path({root!r}), {uri!r})
 saver = life.saver()
 config = put(saver, place("t"), 1)
 saver.put_writes(config, [("log", 1)], "task")
-def die(*_):
+def die(*_, **__):
     os._exit(7)
 {before}
 {patch}
@@ -108,9 +108,8 @@ LEFT = {
 
 def died(scene: Any, act: str, where: str) -> None:
     before, what = ACTS[act]
-    code = CHILD.format(
-        tests=str(Path(__file__).parent), root=str(scene.root), uri=scene.uri, before=before, patch=PATCHES[where], act=what
-    )  # fmt: skip
+    places = {"tests": str(Path(__file__).parent), "root": str(scene.root), "uri": scene.uri}
+    code = CHILD.format(**places, before=before, patch=PATCHES[where], act=what)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 7, done.stderr
 
