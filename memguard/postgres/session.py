@@ -28,6 +28,8 @@ class Session(Link):
     def __init__(self, address: Address) -> None:
         super().__init__(address)
         self.io = threading.RLock()
+        #: Whether a transaction of several statements is open; the thread that has it holds ``io``.
+        self.transaction = False
         self._names: dict[str, threading.Lock] = {}
         #: What this process holds, and on which connection.
         self._held: dict[str, int] = {}

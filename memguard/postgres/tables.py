@@ -107,16 +107,26 @@ class PostgresTables:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """One that is committed at the end of the block, durably, and undone if anything fails."""
-        with self._session.io:
-            self._session.run("BEGIN")
+        """One that is committed at the end of the block, durably, and undone if anything fails.
+
+        Raises:
+            RuntimeError: one is open already in this thread: the inner one's end would be the outer one's.
+        """
+        session = self._session
+        with session.io:
+            if session.transaction:
+                raise RuntimeError("a transaction on the session of the locks is open already")
+            session.run("BEGIN")
+            session.transaction = True
             try:
                 yield
-                self._session.run("COMMIT")
+                session.run("COMMIT")
             except BaseException:
                 with suppress(AnchorError):
-                    self._session.run("ROLLBACK")
+                    session.run("ROLLBACK")
                 raise
+            finally:
+                session.transaction = False
 
     def close(self) -> None:
         """Be used no more; the session goes on. Idempotent."""
