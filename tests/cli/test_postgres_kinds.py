@@ -1,4 +1,4 @@
-"""``[stores.NAME]`` on PostgreSQL: opened by URI, audited, adopted and looked at by the doctor; a server that is not there."""
+"""``[stores.NAME]`` on PostgreSQL: opened by URI, audited, looked at by the doctor; and a server that is not there."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from typing import Any
 
@@ -55,6 +56,8 @@ def made(number: int, values: dict[str, Any], versions: dict[str, Any], **fields
     return checkpoint
 
 
+#: Operations of a random history: ``MEMGUARD_PG_STEPS=10000`` for the long run.
+STEPS = int(os.environ.get("MEMGUARD_PG_STEPS", "60"))
 META: Any = {"source": "loop", "step": 1, "parents": {}}
 
 
@@ -131,7 +134,7 @@ def test_random_histories_are_equal(new_scene: Any, seed: int) -> None:
     configs: dict[str, list[Any]] = {"a": [], "b": []}
     versions: dict[str, str] = {}
     clock = 0
-    for step in range(60):
+    for step in range(STEPS):
         thread = chance.choice("ab")
         known, act = configs[thread], chance.random()
         if act < 0.45 or not known:
@@ -165,6 +168,7 @@ def test_random_histories_are_equal(new_scene: Any, seed: int) -> None:
             twins("delete_thread", thread)
             configs[thread] = []
         else:
+            scene.close()
             twins.guarded = scene.saver(way=chance.choice(["connection", "pool", "pipeline"]))
     twins("list", None)
     mg = scene.guard()
