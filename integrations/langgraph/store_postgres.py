@@ -216,19 +216,23 @@ class PostgresTable(Here):
 
     def _read(self, prefix: str, keys: Sequence[str] | None) -> Operation[list[Any]]:
         yield from self._sending()
-        values = {"prefix": prefix, "seed": self._seed, "keys": keys if keys is None else list(keys)}
+        which = "all" if keys is None else "one" if len(keys) == 1 else "some"
+        values: dict[str, Any] = {"prefix": prefix, "seed": self._seed}
+        if keys is not None:
+            values["keys"] = keys[0] if which == "one" else list(keys)
         while True:
-            statement = statements.rows(self._send, some=keys is not None)
-            found, began, ended = yield Call(self._all, statement, values)
+            found, began, ended = yield Call(self._all, statements.rows(self._send, which), values)
             if found:
                 self._time(found[0][8], began, ended)
                 if found[0][4] is not None:
                     self._zone = found[0][4].tzinfo
                 if (
                     self._send is None and found[0][9]
-                ):  # vectors since: a store without an index stands on them too
+                ):  # vectors: a store without an index may stand on them too
                     self.vectored = True
                     yield from self._sending()
+                    if self._send is None:
+                        raise ValueError("a table of vectors without vectors")
                     continue
             return list(found)
 

@@ -33,14 +33,15 @@ def _vector(send: str) -> str:
 
 
 @lru_cache(maxsize=16)
-def rows(send: str | None, *, some: bool) -> str:
-    """Rows of a namespace, with their versions and vectors. Parameters: ``prefix``, ``seed``, and ``keys`` for some.
+def rows(send: str | None, which: str) -> str:
+    """Rows of a namespace, with their versions and vectors. Parameters: ``prefix``, ``seed``, and ``keys``.
 
     Args:
         send: the qualified name of the vector type's output function; None for a store without vectors.
+        which: ``all``, ``some`` (``keys`` is a list) or ``one`` (it is a key).
     """
     version = _VERSION.format("s")
-    only = "AND {0}.key = ANY(%(keys)s)" if some else ""
+    only = {"all": "", "some": "AND {0}.key = ANY(%(keys)s)", "one": "AND {0}.key = %(keys)s"}[which]
     if send is None:
         return f"""SELECT {ROW}, 1, {version}, NULL::bytea FROM store s
             WHERE s.prefix = %(prefix)s {only.format("s")}"""  # noqa: S608 - constant text
