@@ -4,19 +4,24 @@
 
 Each row is a process of its own, in an environment of its own, with an empty home, without network (a namespace of
 its own where the system grants one), and with a limit of time. A row that cannot be measured says why. ``--only``
-measures some rows and keeps the others as they are in the file.
+measures some rows; the others stay as they are in the file.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import datetime
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -113,7 +118,48 @@ def catalogue() -> dict[str, Any]:
     return tomllib.loads((HERE / "rows.toml").read_text(encoding="utf-8"))
 
 
-def own(name: str, seconds: int) -> Any:
+class LettaServer:
+    """A Letta server for the rows that need one, started by the first of them; as `make letta` starts it."""
+
+    _SECONDS = 900
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._told: dict[str, str] | None = None
+
+    def told(self) -> dict[str, str]:
+        """What to tell a process about it; nothing if it does not start, and the row then says that it is missing."""
+        if self._told is None:
+            self._told = self._start()
+        return self._told
+
+    def _start(self) -> dict[str, str]:
+        words = [sys.executable, "-P", str(ROOT / ".ci" / "letta"), "--serve"]
+        self._process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        lines: list[str] = []
+        output = self._process.stdout
+        threading.Thread(target=lambda: lines.extend(output or ()), daemon=True).start()
+        limit, seen = time.monotonic() + self._SECONDS, 0
+        while time.monotonic() < limit and self._process.poll() is None:
+            time.sleep(1)
+            if lines and len(lines) == seen:
+                break
+            seen = len(lines)
+        pairs = [
+            line.strip().removeprefix("export ").split("=", 1) for line in lines if line.startswith("export ")
+        ]
+        return {name: value.strip("'") for name, value in pairs}
+
+    def close(self) -> None:
+        """End it."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=60)
+
+
+def own(name: str, seconds: int, letta: LettaServer) -> Any:
     """The row of one of our bench's systems; one with a reason if it cannot be measured here."""
     from memguard import registry
 
@@ -121,7 +167,10 @@ def own(name: str, seconds: int) -> Any:
         return assemble.unmeasured(name, {"claim": False}, "", None, "this version has no such system")
     words = [sys.executable, str(HERE / "ours.py"), name]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=seconds * 3)
+        more = letta.told() if name.startswith("letta-") else {}
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=seconds * 3, env={**os.environ, **more}
+        )
         answer = json.loads(done.stdout.strip().splitlines()[-1])
     except subprocess.TimeoutExpired:
         answer = {"broken": f"it was stopped after {seconds * 3} s"}
@@ -139,7 +188,7 @@ def systems(plan: Mapping[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Measure, and write."""
+    """Measure; the file is written after every row, so that an interrupted run loses one row."""
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--only", nargs="*", default=[], metavar="NAME")
     options.add_argument("--upgrade", action="store_true", help="look for newer releases")
@@ -149,26 +198,24 @@ def main() -> None:
     given = options.parse_args()
     plan = catalogue()
     environments = Environments(given.environments, plan, upgrade=given.upgrade)
-    kept = assemble.kept(given.out) if given.only else {}
-    rows: list[dict[str, Any]] = []
-    for table in ("rows", "features"):
-        for name, about in plan[table].items():
-            if given.only and name not in given.only:
-                rows += [kept[name]] if name in kept else []
-                continue
-            row = measured(name, {**about, "table": table}, environments, given)
-            print(f"{name}: {assemble.short(row)}", file=sys.stderr, flush=True)
-            rows.append(row)
-    for name in systems(plan):
+    tables = {name: {**about, "table": t} for t in ("rows", "features") for name, about in plan[t].items()}
+    order = [*tables, *systems(plan)]
+    unknown = [name for name in given.only if name not in order]
+    if unknown:
+        options.error(f"no row is called {', '.join(unknown)}")
+    found = {name: row for name, row in assemble.kept(given.out).items() if name in order}
+    letta = LettaServer()
+    atexit.register(letta.close)
+    for name in order:
         if given.only and name not in given.only:
-            rows += [kept[name]] if name in kept else []
             continue
-        row = own(name, given.seconds)
+        about = tables.get(name)
+        row = measured(name, about, environments, given) if about else own(name, given.seconds, letta)
         print(f"{name}: {assemble.short(row)}", file=sys.stderr, flush=True)
-        rows.append(row)
-    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    document = assemble.document(rows, plan, date)
-    given.out.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        found[name] = row
+        date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        document = assemble.document([found[n] for n in order if n in found], plan, date)
+        given.out.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

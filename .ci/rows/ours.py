@@ -22,6 +22,7 @@ from memguard.bench.integrity.controls import run_control
 from memguard.bench.integrity.lab import Lab
 from memguard.bench.integrity.trial import run_case
 from memguard.bench.suts import names
+from memguard.errors import MemguardError
 
 CONTROLS = ("C1", "C2", "C4")
 
@@ -33,7 +34,11 @@ def measured(name: str, seed: int, base: Path) -> dict[str, Any]:
         about = rows.describe(names.build(name, lab.cell))
         lab.prepare()
     except Exception as error:  # noqa: BLE001 - the row says why
-        said = str(error).splitlines()[0] if isinstance(error, (ImportError, RuntimeError)) else ""
+        said = (
+            str(error).splitlines()[0]
+            if isinstance(error, (ImportError, RuntimeError, MemguardError))
+            else ""
+        )
         return {"broken": f"{verdict.failure(error)} {said}".strip()[:160]}
     held = {control: run_control(lab, control, "read") for control in CONTROLS}
     cells = {}

@@ -23,7 +23,8 @@ class Subject(ABC):
     JSON values. ``write`` adds a record or replaces the one of that key.
 
     Args:
-        folder: where the store's files are. It exists; it may be copied and restored while the store is closed.
+        folder: where the store's files are. It exists when the store is opened, and may be copied and restored while
+            it is closed.
     """
 
     #: What the report calls the store.
