@@ -73,6 +73,7 @@ class Mem0Sut(Guarded):
         """Open the Memory; a guarded one after a look at what would be unpickled."""
         os.environ["MEM0_DIR"] = str(self.cell / "mem0")
         uri = None
+        self.database.mkdir(parents=True, exist_ok=True)
         if self._provider == "pgvector":
             uri = postgres_cell.start(self.database / "pg").uri(postgres_cell.NAME, tcp=False)
         config = mem0_offline.config(self._provider, self.database, uri)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from memguard.integrations.mem0.backends import (
     json_only,
     packed,
     tables_only,
+    unsound,
 )
 from memguard.integrations.mem0.owners import Owner
 
@@ -68,7 +70,7 @@ class Chroma(Backend):
                     yield row
 
     def some(self, ids: Sequence[str]) -> dict[str, Row]:
-        page = self.store.collection.get(ids=list(ids), include=["metadatas", "embeddings"])
+        page = self._get(ids=list(ids), include=["metadatas", "embeddings"])
         return {row.id: row for row in self._rows(page)}
 
     def count(self) -> int:
@@ -78,12 +80,21 @@ class Chroma(Backend):
         return {**old, **new}  # members that are left out stay
 
     def plain(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in json_only(payload).items() if value is not None}
+        return {name: _digits(value) for name, value in json_only(payload).items() if value is not None}
+
+    def _get(self, **options: Any) -> Any:
+        from chromadb.errors import InternalError
+
+        try:
+            return self.store.collection.get(**options)
+        except InternalError:
+            # It names a record and no vector, or the other way round.
+            raise unsound(self.place() or "", "Chroma cannot read a record that it lists.") from None
 
     def _pages(self, **options: Any) -> Iterator[Any]:
         at = 0
         while True:
-            page = self.store.collection.get(limit=PAGE, offset=at, **options)
+            page = self._get(limit=PAGE, offset=at, **options)
             yield page
             at += len(page["ids"])
             if len(page["ids"]) < PAGE:
@@ -94,6 +105,13 @@ class Chroma(Backend):
         for at, id in enumerate(page["ids"]):
             found = packed(vectors[at])
             yield Row(id, dict(page["metadatas"][at] or {}), digest(found), dense_of(found))
+
+
+def _digits(value: Any) -> Any:
+    """A value with floats of 15 digits: Chroma reads longer ones back up to one unit in the last place off."""
+    if isinstance(value, float) and math.isfinite(value):
+        return float(f"{value:.15g}")
+    return [_digits(part) for part in value] if isinstance(value, list) else value
 
 
 def _where(owner: Owner) -> dict[str, Any] | None:

@@ -74,13 +74,13 @@ class Vectors:
 
     def get(self, vector_id: Any) -> Any:
         """See ``VectorStoreBase``. Another owner's answers as one that is not there."""
-        found = self._store.get(vector_id=vector_id)
-        entry = self._session.run(self._one(str(vector_id), found))
-        if entry is None:
-            return None
-        if found is None:  # the store changed its mind
+        try:
             found = self._store.get(vector_id=vector_id)
-        return None if found is None else self._made(found, entry)
+        except Exception:
+            self._session.run(self._one(str(vector_id), None))  # what cannot be read may be what was damaged
+            raise
+        entry = self._session.run(self._one(str(vector_id), found))
+        return None if entry is None or found is None else self._made(found, entry)
 
     def _one(self, id: str, found: Any) -> Operation[Entry | None]:
         row = None if found is None else dict(found.payload or {})
