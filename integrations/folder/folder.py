@@ -211,7 +211,7 @@ def taken_apart(command: object) -> tuple[str, dict[str, Any]]:
         UnsupportedError: MG613.
     """
     name = edits.fields(command, ["command"]).get("command")
-    if name not in COMMANDS:
+    if not isinstance(name, str) or name not in COMMANDS:
         edits.unusable("there is no such memory command.", f"Commands are {', '.join(COMMANDS)}.")
     members = edits.fields(command, COMMANDS[name])
     optional = {"view_range", "new_str"}

@@ -94,7 +94,8 @@ class GuardedFolder:
     def execute(self, command: object) -> str:
         """Carry out a command as the memory tool has it: a mapping, or an object with these attributes."""
         name, members = taken_apart(command)
-        return self._run(getattr(self, f"_{name}")(**members))
+        operation: Operation[str] = getattr(self, f"_{name}")(**members)
+        return self._run(operation)
 
     def answer(self, command: object) -> tuple[str, bool]:
         """:meth:`execute` for a loop of one's own: the text for the model, and whether it is an error."""

@@ -79,7 +79,7 @@ class FolderTable:
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
-            text = None  # type: ignore[assignment]
+            text = None
         return Stored(name, data, None, value=text, flaw=flaw)
 
     def _commit(self, puts: Sequence[Put], deletes: Mapping[str, Sequence[str]]) -> None:

@@ -11,8 +11,8 @@ from memguard.integrations.mcp.lines import ENTITY, RELATIONS, context_of, obser
 from memguard.integrations.mcp.table import not_its_file
 from memguard.labels import visible
 
-_ENTITY = {"name": str, "entityType": str, "observations": list}
-_RELATION = {"from": str, "to": str, "relationType": str}
+_ENTITY: dict[str, type] = {"name": str, "entityType": str, "observations": list}
+_RELATION: dict[str, type] = {"from": str, "to": str, "relationType": str}
 #: Tool to its only argument, and the members of that one's items (None: plain text).
 _FORMS: dict[str, tuple[str, dict[str, type] | None]] = {
     "create_entities": ("entities", _ENTITY),

@@ -244,7 +244,7 @@ class GraphCalls:
             yield from self.of.write([], deletes)
             answer.given = self.table.answer
         else:
-            empty = {name: [] for name in given}
+            empty: dict[str, list[str]] = {name: [] for name in given}
             answer.given = yield from self.of.custody.alone([], lambda: self._asked(picture, tool, empty))
         return answer
 

@@ -262,7 +262,9 @@ class Beside:
 
     def _kept(self, context: str, there: Mapping[str, Stored] | None) -> Operation[dict[str, Kept]]:
         """The seals that count, by key."""
-        current, planned = yield Block(self.seals.of, self.store, context)
+        found: tuple[dict[str, Kept], dict[str, Kept | None]]
+        found = yield Block(self.seals.of, self.store, context)
+        current, planned = found
         if not planned:
             return current
         if there is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,9 @@ from typing import Any
 import pytest
 
 from memguard import MemGuard
+from memguard.integrations.mcp.profiles import GenericProfile, GraphProfile
+from memguard.integrations.mcp.proxy import Proxy, is_reference
+from memguard.integrations.mcp.server import Server
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -31,22 +36,22 @@ def reference() -> list[str]:
 
 
 class Client:
-    """A client of the proxy, over its pipes."""
+    """A client of the proxy, over its pipes: what it writes, what it reads, and how the proxy is waited for."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process, self._count = process, 0
+    def __init__(self, to: Any, back: Any, wait: Callable[[], int], said: Callable[[], str]) -> None:
+        self._to, self._back, self._count = to, back, 0
+        #: Waits for the proxy's end; its exit code. What it has said to stderr, once it has ended.
+        self.wait, self.said = wait, said
         #: Messages that answered nothing that was asked.
         self.other: list[Any] = []
 
     def send(self, message: Any) -> None:
-        assert self.process.stdin is not None
         text = message if isinstance(message, str) else json.dumps({"jsonrpc": "2.0", **message})
-        self.process.stdin.write(text + "\n")
-        self.process.stdin.flush()
+        self._to.write(text + "\n")
+        self._to.flush()
 
     def receive(self) -> Any:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        line = self._back.readline()
         return json.loads(line) if line else None
 
     def ask(self, method: str, params: Any = None) -> Any:
@@ -79,9 +84,8 @@ class Client:
         return found
 
     def close(self) -> int:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        return self.process.wait(timeout=30)
+        self._to.close()
+        return self.wait()
 
 
 class Place:
@@ -95,34 +99,84 @@ class Place:
             keys=f"file:{base / 'key.json'}",
             config=config or None,
         ).close()
-        self._open: list[Client] = []
+        self._ends: list[Callable[[], None]] = []
 
     def environment(self, **more: str) -> dict[str, str]:
         return {**os.environ, "MEMORY_FILE_PATH": str(self.file), "PYTHONPATH": "", **more}
 
-    def proxy(self, *options: str, server: list[str] | None = None, **environment: str) -> Client:
-        """A client behind a fresh proxy."""
+    def proxy(
+        self,
+        *,
+        server: list[str] | None = None,
+        seconds: float = 60,
+        limit: int = 16 << 20,
+        **environment: str,
+    ) -> Client:
+        """A client behind a proxy in this process; the server has one of its own."""
+        mg = MemGuard.open(self.home)
+        before = dict(os.environ)
+        os.environ.update(self.environment(**environment))
+        try:
+            behind = Server(server or SIMPLE, seconds=seconds, limit=limit)
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+        (client_in, to), (back, client_out) = os.pipe(), os.pipe()
+        said: list[str] = []
+        code: list[int] = []
+
+        def choose(called: str, tools: list[Any]) -> Any:
+            if is_reference(called, tools):
+                return GraphProfile(mg, behind, self.file, "memory", "assistant")
+            said.append("MG609 NOT proved")
+            return GenericProfile(mg, behind, "memory", "assistant")
+
+        def serve() -> None:
+            error = Proxy(client_in, client_out, behind, choose, limit=limit, tell=said.append).serve()
+            mg.close()
+            if error is not None:
+                said.append(str(error))
+            code.append(0 if error is None else 3)
+            os.close(client_out)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+
+        def wait() -> int:
+            thread.join(timeout=60)
+            return code[0]
+
+        def end() -> None:
+            behind.kill()
+            thread.join(timeout=60)
+
+        self._ends.append(end)
+        return Client(os.fdopen(to, "w"), os.fdopen(back), wait, lambda: "\n".join(said))
+
+    def command(self, *options: str, server: list[str] | None = None, **environment: str) -> Client:
+        """A client behind ``memguard mcp-proxy`` as a user starts it."""
         start = [sys.executable, "-c", "from memguard.cli import main; main()", "--home", str(self.home)]
-        command = [*start, "mcp-proxy", "--name", "memory", *options, "--", *(server or SIMPLE)]
         process = subprocess.Popen(
-            command,
+            [*start, "mcp-proxy", "--name", "memory", *options, "--", *(server or SIMPLE)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=self.environment(**environment),
         )
-        made = Client(process)
-        self._open.append(made)
-        return made
+        assert process.stderr is not None
+
+        def end() -> None:
+            process.kill()
+            process.communicate()
+
+        self._ends.append(end)
+        return Client(process.stdin, process.stdout, lambda: process.wait(timeout=60), process.stderr.read)
 
     def end(self) -> None:
-        for client in self._open:
-            client.process.kill()
-            client.process.wait()
-            for pipe in (client.process.stdin, client.process.stdout, client.process.stderr):
-                if pipe is not None:
-                    pipe.close()
+        for end in self._ends:
+            with contextlib.suppress(OSError, ValueError):
+                end()
 
 
 @pytest.fixture

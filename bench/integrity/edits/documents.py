@@ -187,7 +187,7 @@ _COLUMNS = ("store", "context", "key", "planned", "digest", "seal", "own")
 def seals(cell: Path, *, copied: bool = False) -> list[Row]:
     """The seals in the guard's home, or in the adversary's older copy of it."""
     file = cell / COPY / SEALS if copied else cell / SEALS
-    return read_only(file, "SELECT * FROM seals") if file.exists() else []
+    return list(read_only(file, "SELECT * FROM seals")) if file.exists() else []
 
 
 def seal_of(
