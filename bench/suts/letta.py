@@ -17,7 +17,7 @@ from memguard.bench.integrity.edits import letta as edits
 from memguard.bench.suts import letta_cell
 from memguard.bench.suts.guarding import Guarded
 from memguard.bench.suts.names import Name
-from memguard.bench.suts.protocol import Item, NotApplicable, Record
+from memguard.bench.suts.protocol import Item, Record
 
 _OWNERS = {"A": "alice", "B": "bob", "C": "mallory"}
 #: What the agent asks for: one passage of each context shares its words. The rest are equally far away.
@@ -157,8 +157,13 @@ class Passages(LettaSut):
         self._client.agents.passages.delete(self._ident(context, "m-1"), agent_id=self.at(context)["agent"])
 
     def replace(self, context: str) -> None:
-        """There is no update of a passage: deleted, and written anew."""
-        raise NotApplicable("a passage is never written again: the API has no update")
+        """There is no update of a passage: the third one is deleted, and written anew."""
+        old = self.records[context][2]
+        at = self.at(context)
+        self._client.agents.passages.delete(self._ident(context, "m-2"), agent_id=at["agent"])
+        metadata = {**self.beside(old), "key": "m-2"}
+        text = f"{old.text} (withdrawn, ask first)"
+        self._client.archives.passages.create(at["archive"], text=text, metadata=metadata)
 
     def paths(self) -> tuple[str, ...]:
         """The list, the agent's search, and the ranked search."""

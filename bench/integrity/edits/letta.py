@@ -108,7 +108,8 @@ def update(row: Row, table: str = "archival_passages", **changes: Any) -> str:
 def insert(row: Row, table: str = "archival_passages") -> str:
     """INSERT of one row."""
     values = ", ".join(literal(value) for value in row.values())
-    return f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values});"
+    columns = ", ".join(f'"{column}"' for column in row)
+    return f"INSERT INTO {table} ({columns}) VALUES ({values});"
 
 
 def _delete(row: Row, table: str = "archival_passages") -> str:
@@ -194,8 +195,9 @@ def _suppresses(scene: Scene) -> list[Step]:
 
 
 def _neutralised(scene: Scene) -> list[Step]:
-    row = passages(scene, "A")[FACT_AT]
-    return sql(update(row, metadata_={"key": row["metadata_"]["key"]}))
+    row = passages(scene, "A")[-1]
+    kept = {name: row["metadata_"][name] for name in ("key", "owner", "ts")}
+    return sql(update(row, metadata_=kept))
 
 
 def _copied_again(scene: Scene) -> list[Step]:
