@@ -117,7 +117,7 @@ def guard_store(
     guarded = guarded_type(type(store), sweeps=sweeps, is_async=is_async)(store, face)
     look_after = GeneralStoreCare if shipped is None else _found(shipped.care)
     care = look_after(operations, *(() if look_after is GeneralStoreCare else (table,)))
-    guarded.__dict__["_memguard"] = Handle(mg, custody, care, guarded._run, store)
+    mg.attach(guarded, Handle(mg, custody, care, guarded._run, store))
     mg.quarantine.know(custody.store, guarded)
     if sweeps:
         table.store.sweep_ttl = guarded.sweep_ttl  # what its sweeper calls

@@ -217,7 +217,6 @@ class ObjectForm:
         return self._forms.copied(body), opened.own or b"{}"
 
 
-
 class Form(Protocol):
     """How a kind of store's values carry their seals; see :class:`TextForm`."""
 

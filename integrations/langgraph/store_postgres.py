@@ -25,7 +25,7 @@ from memguard.effects import Call, Operation
 from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph import store_postgres_sql as statements
 from memguard.integrations.langgraph.postgres_schema import Schema
-from memguard.integrations.langgraph.postgres_session import check_session, learned
+from memguard.integrations.langgraph.postgres_session import check_session, ended, learned
 from memguard.integrations.langgraph.store_jsonb import JsonbForm, Split
 from memguard.integrations.langgraph.store_postgres_seen import Seen
 from memguard.integrations.langgraph.store_rows import Namespace, Stored, context_of, namespace_of, told
@@ -197,6 +197,10 @@ class PostgresTable(Here):
         with reading("the store's namespaces"):
             found, _, _ = yield Call(self._all, statements.NAMESPACES, {"snapshot": self._seen.listed_at})
         return self._seen.list(found)
+
+    def quiet(self) -> Operation[None]:
+        """Wait for transactions of writers that were killed; see :func:`~.postgres_session.ended`."""
+        yield from ended(self.change, "store")
 
     def rows(self, namespace: Namespace) -> Operation[Sequence[Stored]]:
         prefix = ".".join(namespace)

@@ -70,6 +70,11 @@ class Here:
         """A stamp of a row, as an item has it."""
         return unquoted(text)
 
+    def quiet(self) -> Operation[None]:
+        """Wait until no transaction that a killed writer left behind can still be committed."""
+        return
+        yield
+
     def fresh(self, stored: Stored, since: float, until: float, created: str | None) -> bool:
         """Whether the stamps of a row that was just written are of the time of the write.
 
@@ -125,6 +130,10 @@ class Table(Protocol):
         ...
 
     def moment(self, text: str) -> str | datetime:
+        """See :class:`Here`."""
+        ...
+
+    def quiet(self) -> Operation[None]:
         """See :class:`Here`."""
         ...
 

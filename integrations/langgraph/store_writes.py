@@ -330,6 +330,10 @@ class Writes:
 
     # -- for custody -------------------------------------------------------------------------
 
+    def quiet(self, context: Context) -> Operation[None]:
+        """Before what a killed writer left is judged. See :class:`~memguard.custody.Rows`."""
+        yield from self.table.quiet()
+
     def erase(self, context: Context, removes: Sequence[Pair] | None) -> Operation[None]:
         """Complete an announced delete after a crash. See :class:`~memguard.custody.Rows`."""
         namespace = namespace_of(context.id)

@@ -469,3 +469,44 @@ def test_random_genuine_operations_raise_no_alarm(new_scene: Any, index: Any, se
     store = scene.store(index=index)
     assert answer([store.search((), limit=1000)]) == answer([bare.search((), limit=1000)])
     assert scene.mg.audit(store).clean
+
+
+def test_what_a_killed_writer_left_at_the_server_is_waited_for(scene: Any) -> None:
+    """Its client is gone in the middle of a put; the server commits the put a moment later."""
+    store = scene.store()
+    store.put(ALICE, "a", {"n": 1})
+    scene.close()
+    done = subprocess.run([sys.executable, "-c", _LEFT, *place(scene)], check=False)
+    assert done.returncode == 9
+    store = scene.store()
+    assert store.get(ALICE, "a").value == {"n": 2}
+    report = scene.mg.audit(store)
+    assert report.clean, report.findings
+
+
+_LEFT = """
+import os, sys, threading, time
+import psycopg
+from langgraph.store.base import PutOp
+from langgraph.store.postgres import PostgresStore
+from memguard import MemGuard
+
+home, anchor, key, uri = sys.argv[1:]
+mg = MemGuard.open(home, anchor=anchor, keys=key)
+opened = PostgresStore.from_conn_string(uri)
+inner = opened.__enter__()
+store = mg.guard(inner, name="memories")
+store.get(("users", "alice"), "a")
+
+def sent(ops):
+    # What the store sends, in a transaction that the server ends only a second after its client died.
+    ((query, values),), _ = inner._prepare_batch_PUT_queries([(0, op) for op in ops])
+    with psycopg.connect(uri) as connection:
+        text = psycopg.ClientCursor(connection).mogrify(query, values)
+        connection.pgconn.send_query(f"BEGIN; {text}; SELECT pg_sleep(1); COMMIT".encode())
+        time.sleep(0.3)
+        os._exit(9)
+
+store._ops.table._call = sent
+store.put(("users", "alice"), "a", {"n": 2})
+"""
