@@ -362,7 +362,7 @@ def guarded_client(client: Any, desk: Desk) -> Any:
 
 def _bare(cls: type, like: Any, inner: Any) -> Any:
     """An object of ``cls`` with a client's settings and none of the resources that it has made for itself."""
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     resources = {
         name
         for name, value in like.__dict__.items()

@@ -315,9 +315,9 @@ class Memory:
             mine = [change for change in listed if change.context == context]
             yield from self._take_over(caretaker, context, mine, reason, found[context])
             for change in mine:
-                put = puts.get((context, change.id))
-                if put is not None:
-                    yield from self.allow(context, change.id, put.content, put.own)
+                taken = puts.get((context, change.id))
+                if taken is not None:
+                    yield from self.allow(context, change.id, taken.content, taken.own)
             yield from self.settle(context, found[context])
         return listed
 

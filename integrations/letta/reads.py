@@ -12,6 +12,7 @@ from memguard.effects import Operation
 from memguard.errors import IntegrityError, TamperedError
 from memguard.integrations.letta import rows
 from memguard.integrations.letta.memory import Memory
+from memguard.integrations.letta.routes import classify
 from memguard.integrations.letta.table import digest, lent, place_of
 from memguard.integrations.letta.writes import body_of
 
@@ -50,13 +51,17 @@ class ReadRequests:
         """One agent's state, which holds its blocks."""
 
         def check(found: dict[str, Any] | None) -> Operation[Any]:
-            return (yield from self._passed(found, self._states([found] if found else [])))
+            return (yield from self._passed(found, self._states([found] if found else [], _asked(request))))
 
         return (yield from self._checked(request, check))
 
     def agents(self, request: httpx.Request, ids: Mapping[str, str]) -> Operation[httpx.Response]:
         """A list of agents."""
-        return (yield from self._checked(request, lambda found: self._passed(found, self._states(found))))
+
+        def check(found: list[dict[str, Any]]) -> Operation[Any]:
+            return (yield from self._passed(found, self._states(found, _asked(request))))
+
+        return (yield from self._checked(request, check))
 
     def passages(self, request: httpx.Request, ids: Mapping[str, str]) -> Operation[httpx.Response]:
         """An agent's passages: complete archives, and through the read chain."""
@@ -118,9 +123,11 @@ class ReadRequests:
         """Forward, check, and hand on what ``check`` answers; looked at again where a writer was half-way."""
         for attempt in range(_TRIES):
             response = yield from self.wire.forward(request)
-            if not response.is_success:
-                return response
             try:
+                if not response.is_success:
+                    if response.status_code == 404:
+                        yield from self._missing(request)
+                    return response
                 found = response.json()
                 answer = yield from check(found)
             except IntegrityError:
@@ -135,6 +142,18 @@ class ReadRequests:
                 else httpx.Response(response.status_code, json=answer, request=request)
             )
         raise AssertionError("unreachable")
+
+    def _missing(self, request: httpx.Request) -> Operation[None]:
+        """That what is not there was not sealed: else somebody has taken it away.
+
+        Raises:
+            IntegrityError: somebody has.
+        """
+        ids = classify(request.method, request.url.path).ids
+        if "agent" in ids:
+            yield from self._attached(ids["agent"])
+        elif "block" in ids:
+            yield from self.memory.collection.get(rows.block_context(ids["block"]), [rows.ONE])
 
     def _moved(self, request: httpx.Request, response: httpx.Response) -> Operation[bool]:
         """Whether the server answers otherwise now."""
@@ -159,12 +178,17 @@ class ReadRequests:
             if "label" in ids and found[0]["id"] not in attached["blocks"]:
                 raise self._other(found[0]["id"])
 
-    def _states(self, found: Sequence[dict[str, Any]]) -> Operation[None]:
+    def _states(self, found: Sequence[dict[str, Any]], asked: bool) -> Operation[None]:
+        """That the blocks in agents' states are the sealed ones, all of them.
+
+        Args:
+            asked: whether the caller asked for blocks: else that there are none says nothing.
+        """
         for state in found:
-            blocks = rows.blocks_of(state)  # none unless the caller asked for them
+            blocks = rows.blocks_of(state)
             for row in blocks:
                 yield from self.memory.confirmed(rows.block_context(row["id"]), row["id"], row)
-            if blocks:
+            if blocks or asked:
                 yield from self._attached(state["id"])
 
     def _attached(self, agent: str) -> Operation[dict[str, Any]]:
@@ -173,6 +197,9 @@ class ReadRequests:
         for ident, row in (yield from self.table.found(context)).items():
             yield from self.memory.confirmed(context, ident, row)
             return dict(row)
+        yield from self.memory.collection.get(
+            context, [rows.ONE]
+        )  # an agent that was sealed and is not there
         return {"blocks": [], "archives": []}
 
     def _archived(self, agent: str | None, archives: Iterable[str]) -> Operation[dict[str, Entry]]:
@@ -226,3 +253,9 @@ class ReadRequests:
             why="Id and content do not belong together.",
             do="memguard audit STORE lists what is damaged.",
         )
+
+
+def _asked(request: httpx.Request) -> bool:
+    """Whether a request for agents asks for their blocks."""
+    query = request.url.params
+    return "agent.blocks" in query.get_list("include") or "memory" in query.get_list("include_relationships")

@@ -116,12 +116,11 @@ class Turns:
         """The calls that wait for approval, from an answer or else as the server keeps them."""
         asked = [m for m in answer if m.get("message_type") == _APPROVAL]
         if not asked and not turn.conversation:
-            params = {"include": ["agent.pending_approval"]}
-            state = yield from self.wire.ask("GET", f"/v1/agents/{turn.agent}", params=params)
+            state = yield from self.memory.table.state(turn.agent)
             asked = [state["pending_approval"]] if state.get("pending_approval") else []
         elif not asked:
-            path, params = f"/v1/conversations/{turn.conversation}/messages", {"limit": 10, "order": "desc"}
-            newest = yield from self.wire.ask("GET", path, params=params)
+            path = f"/v1/conversations/{turn.conversation}/messages"
+            newest = yield from self.wire.ask("GET", path, params={"limit": 10, "order": "desc"})
             asked = [m for m in newest if m.get("message_type") == _APPROVAL]
             asked = sorted(asked, key=lambda m: str(m.get("date")))[-1:]
         if not asked:
@@ -254,6 +253,7 @@ class Turns:
     def whole(self, request: httpx.Request, ids: Mapping[str, str]) -> Operation[httpx.Response]:
         """A turn whose answer is one JSON object."""
         turn, request = yield from self.begin(request, ids)
+        answer: Any = None
         try:
             response = yield from self.wire.forward(request)
             answer = response.json() if response.is_success else None
@@ -267,7 +267,7 @@ class Turns:
                     answer = merged(answer, response.json())
         finally:
             # Also after a lost answer: what the agent did is on the server.
-            yield from self.end(turn, answer if "answer" in locals() else None)
+            yield from self.end(turn, answer)
         if not response.is_success:
             return response
         return httpx.Response(response.status_code, json=answer, request=request)

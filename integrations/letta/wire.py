@@ -54,7 +54,8 @@ class Wire:
                 httpx.Request(request.method, request.url, headers=request.headers, content=request.content),
                 stream=True,
             )
-        return self.http.send(request, stream=True, follow_redirects=True)
+        found: httpx.Response = self.http.send(request, stream=True, follow_redirects=True)
+        return found
 
     async def asend(self, request: httpx.Request) -> httpx.Response:
         """Awaited, and read to its end."""

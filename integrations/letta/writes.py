@@ -215,10 +215,10 @@ class WriteRequests:
             for row in rows.blocks_of(state):
                 if row["id"] in (body.get("block_ids") or ()):
                     continue
-                put = next((p for p in puts if p.value["label"] == row["label"]), None)
-                if put is None:  # the server's own, for some types of agent
-                    put = yield from self._block(rows.block_context(row["id"]), row)
-                yield from self.new_block(row, put)
+                asked = [p for p in puts if p.value["label"] == row["label"]]
+                if not asked:  # the server's own, for some types of agent
+                    asked = [(yield from self._block(rows.block_context(row["id"]), row))]
+                yield from self.new_block(row, asked[0])
             yield from self.reattach(state["id"], state)
         return response
 

@@ -234,3 +234,16 @@ def test_the_asynchronous_client(town: Town) -> None:
         await client.close()
 
     asyncio.run(story())
+
+
+def test_a_conversation_is_a_turn_too(town: Town) -> None:
+    client = town.client()
+    agent = client.agents.create(**town.agent)
+    conversation = client.conversations.create(agent_id=agent.id)
+    said = {"messages": say(INSERT % "She likes tea.")["messages"], "streaming": False}
+    answer = client.conversations.messages.create(conversation.id, **said)
+    assert values(town, agent)["human"].endswith("She likes tea."), answer
+    assert town.mg.audit(client).clean
+    town.sql("UPDATE block SET value = 'x' WHERE value = %s", values(town, agent)["human"])
+    with pytest.raises(MemoryChangedError):
+        client.conversations.messages.create(conversation.id, **said)
