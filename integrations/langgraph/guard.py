@@ -32,7 +32,7 @@ def guard_saver(mg: MemGuard, saver: Any, name: str | None, overrides: Mapping[s
         ConfigError: its scope map cannot be used (MG225).
     """
     postgres = _shipped(saver, "langgraph.checkpoint.postgres")
-    if postgres:
+    if postgres and postgres != "BasePostgresSaver":  # whoever wrote a saver on that goes the general way
         return _guard_postgres(mg, saver, name, overrides, postgres)
     places, overrides = taken(overrides)
     kind = _shipped(saver, "langgraph.checkpoint.sqlite")

@@ -59,7 +59,7 @@ class PostgresOperations(Operations):
 
     def _bind(self, inner: Any) -> None:
         super()._bind(inner)
-        self._books = Books()
+        self._books, self._quiet = Books(), False
         # The saver adds to an old checkpoint what its parent's tasks sent, decoding it: that is done here, verified.
         self._raw._migrate_pending_sends = _nothing_sent
 
@@ -315,8 +315,14 @@ class PostgresOperations(Operations):
     # -- recovery --------------------------------------------------------------------------------
 
     def quiet(self, context: Context) -> Operation[None]:
-        """Before what a killed writer left is judged: see :meth:`PostgresScan.quiet`."""
-        yield from self._scan.quiet()
+        """Before what a killed writer left is judged: see :meth:`PostgresScan.quiet`.
+
+        After another boot once for all threads: who wrote before it has been killed before it.
+        """
+        open_ = self.custody.log.intent((self.custody.store, context.id)) is not None
+        if open_ or not self._quiet:
+            yield from self._scan.quiet()
+            self._quiet = True
 
 
 def _nothing_sent(*_: Any) -> None:
