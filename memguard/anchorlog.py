@@ -18,7 +18,7 @@ from memguard.errors import AnchorError
 from memguard.integrity.head import Head
 from memguard.integrity.logview import HeadRecord, Intent, LogView, Note, Place, signatures
 from memguard.integrity.records import Owed
-from memguard.ports import Anchor, Cursor, KeyRing
+from memguard.ports import Anchor, Cursor, KeyRing, SharedAnchor
 
 #: Finished operations kept in memory before they are carried to the ledger.
 HARVEST = 512
@@ -301,6 +301,8 @@ class AnchorLog:
                 self._attest()
             if self._tail:
                 self.sync()
+            if self._pending and isinstance(self.anchor, SharedAnchor):
+                self.refresh()  # what a failover took from the log is nobody's history any more
             self.harvest()
         finally:
             self._tail = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from memguard.errors import AnchorError
 from memguard.postgres.address import Address
@@ -14,6 +14,8 @@ from memguard.postgres.link import Link, Rows
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
+
+T = TypeVar("T")
 
 
 class Session(Link):
@@ -34,25 +36,36 @@ class Session(Link):
         #: What this process holds, and on which connection.
         self._held: dict[str, int] = {}
 
-    def run(self, sql: str, doing: str = "use") -> list[Rows]:
+    def run(self, sql: str, doing: str = "use", *, repeatable: bool = False) -> list[Rows]:
         """As :meth:`Link.run`, for one thread at a time.
+
+        Args:
+            repeatable: doing it twice is doing it once; so it is done again where the connection was found lost
+                and nothing had been locked on it.
 
         Raises:
             AnchorError: MG527, the connection on which a lock was taken is lost.
         """
-        with self.io:
-            self._own()
-            if self._orphaned():
-                raise self.fenced()
-            return super().run(sql, doing)
+        return self._with(lambda: Link.run(self, sql, doing), repeatable)
 
-    def ask(self, sql: str, values: Sequence[bytes | None], doing: str = "use") -> PGresult:
-        """As :meth:`Link.ask`, for one thread at a time; raises as :meth:`run`."""
+    def ask(
+        self, sql: str, values: Sequence[bytes | None], doing: str = "use", *, repeatable: bool = False
+    ) -> PGresult:
+        """As :meth:`Link.ask`, for one thread at a time; see :meth:`run`."""
+        return self._with(lambda: Link.ask(self, sql, values, doing), repeatable)
+
+    def _with(self, work: Callable[[], T], repeatable: bool) -> T:
         with self.io:
             self._own()
             if self._orphaned():
                 raise self.fenced()
-            return super().ask(sql, values, doing)
+            again = repeatable and self.open and not self._held and not self.transaction
+            try:
+                return work()
+            except AnchorError as error:
+                if error.code != "MG521" or not again:
+                    raise
+                return work()
 
     def holds(self, name: str) -> bool:
         """Whether a lock is held on the connection as it is, so far as this side knows."""

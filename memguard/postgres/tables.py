@@ -78,7 +78,10 @@ class PostgresTables:
 
     def _make(self, name: str, statement: str) -> None:
         place = f"{self._schema}.{name}"
-        if self._session.run(f"SELECT to_regclass({literal(place)})", "look at")[0][0][0] is not None:
+        if (
+            self._session.run(f"SELECT to_regclass({literal(place)})", "look at", repeatable=True)[0][0][0]
+            is not None
+        ):
             return
         for pattern, ours in _TYPES:
             statement = re.sub(pattern, ours, statement)
@@ -88,7 +91,9 @@ class PostgresTables:
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> Answer:
         """One statement, with ``?`` (or ``?1``) for values."""
-        result = self._session.ask(_translated(sql, tuple(self._names), self._schema), _sent(values))
+        twice_is_once = sql.startswith("SELECT") or " ON CONFLICT" in sql
+        text = _translated(sql, tuple(self._names), self._schema)
+        result = self._session.ask(text, _sent(values), repeatable=twice_is_once)
         return Answer(_received(result), result.command_tuples or 0)
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
@@ -103,7 +108,7 @@ class PostgresTables:
             f"SELECT count(*), max(xmin::text::bigint) FROM {self._schema}.{name}"  # noqa: S608
             for name in self._names
         ]
-        return tuple(rows[0] for rows in self._session.run("; ".join(parts), "look at"))
+        return tuple(rows[0] for rows in self._session.run("; ".join(parts), "look at", repeatable=True))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -116,7 +121,7 @@ class PostgresTables:
         with session.io:
             if session.transaction:
                 raise RuntimeError("a transaction on the session of the locks is open already")
-            session.run("BEGIN")
+            session.run("BEGIN", repeatable=True)
             session.transaction = True
             try:
                 yield
