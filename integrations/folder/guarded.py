@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from memguard.collection import Collection, Entry, Put, members
-from memguard.collection.beside import cell_of
+from memguard.collection.beside import assigns_trust, cell_of
 from memguard.collection.faces import arun, run
 from memguard.collection.writes import Moved, Part
 from memguard.context import current_source
@@ -269,9 +269,8 @@ class GuardedFolder:
         return None
 
     def _shown(self, text: str, label: Label | None) -> str:
-        """A text as the model sees it: quoted, where it is trusted less than a user. Without write guards there are
-        no labels, and nothing is quoted."""
-        return render([(text, label or Label())]) if self._of.mg.screening.writes else text
+        """A text as the model sees it: quoted, where it is trusted less than a user."""
+        return render([(text, label or Label())]) if assigns_trust(self._of.mg) else text
 
     def _state(self, entry: Entry) -> dict[str, bytes | None]:
         """The state in which a file must still be; nothing is asked where nobody vouches for it."""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from memguard.collection.beside import assigns_trust
 from memguard.collection.faces import run
 from memguard.context import current_source, source
 from memguard.decision import Disposition
@@ -58,7 +59,7 @@ class GraphProfile:
     def __init__(self, mg: MemGuard, server: Server, path: Path, name: str | None, default: str) -> None:
         self._server = server
         self._result: dict[str, Any] = {}
-        self._labelled = mg.screening.writes
+        self._labelled = assigns_trust(mg)
         self._calls, handle = graph_calls(mg, self, self, path, name, {}, default)
         self.name = handle.custody.store
         self.__dict__["_memguard"] = handle

@@ -38,7 +38,7 @@ def served(tool: str, answer: Answer, given: Mapping[str, Any], *, labelled: boo
 
     Args:
         given: the server's own result.
-        labelled: whether records have labels at all; without write guards they have none, and nothing is quoted.
+        labelled: whether the home says what records are worth; where it does not, nothing is quoted.
     """
     made = dict(given)
     meta: dict[str, Any] = {}

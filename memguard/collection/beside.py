@@ -290,6 +290,12 @@ def seals_of(mg: Any) -> Seals:
     return found
 
 
+def assigns_trust(mg: Any) -> bool:
+    """Whether a home says what records are worth. With its provenance guard off every label is of unknown trust, and
+    to quote a record for that would say nothing about it."""
+    return bool(mg.config.write.modes().get("provenance", "off") != "off")
+
+
 def cell_of(entry: Entry) -> bytes | None:
     """What an index counts for a record that was read and has no place; None where nobody vouches for it."""
     try:

@@ -327,15 +327,15 @@ def test_a_crash_at_any_step_leaves_the_old_or_the_new_state(
             patch.setattr(table.seals, "settle", lambda *a, **k: (settle(*a, **k), killed()))
         else:
             patch.setattr(folder._of.custody, "_advance_all", killed)
-        act = {
+        act: dict[str, Any] = {
             "create": lambda: folder.create("/memories/fresh.md", "fresh"),
             "edit": lambda: folder.str_replace("/memories/limits.md", "10", "12"),
             "delete": lambda: folder.delete("/memories/limits.md"),
             "rename": lambda: folder.rename("/memories/limits.md", "/memories/rules.md"),
-        }[command]
+        }
         with pytest.raises(Killed):
-            act()
-    del folder, table, act
+            act[command]()
+    act.clear()
     kept.again()
     names = kept.folder.names()
     there = {p: p.read_text() for p in kept.files.rglob("*.md")}
