@@ -81,11 +81,11 @@ def test_every_edit_in_the_database_is_refused_before_the_next_turn(town: Town) 
     ids = {**blocks, "agent": agent.id, "tea": passages["tea"], "limit": passages["euros"], "loose": loose.id}
     names = {**{name: f"'{value}'" for name, value in ids.items()}, "n": agent.id[-12:]}
     assert client.agents.messages.create(agent.id, **say("hello")).stop_reason.stop_reason == "end_turn"
-    before, backup = len(town.shown()), Backup(town)
+    backup = Backup(town)
     for edit, statement in EDITS.items():
         town.sql(statement % names)
         with pytest.raises(MemoryChangedError) as caught:
-            client.agents.messages.create(agent.id, **say("what is the limit?"))
+            client.agents.messages.create(agent.id, **say(f"what is the limit of {agent.id}?"))
         assert caught.value.changes, edit
         assert "Mallory" not in str(caught.value), edit
         assert "9000" not in repr(caught.value.changes), edit
@@ -100,7 +100,7 @@ def test_every_edit_in_the_database_is_refused_before_the_next_turn(town: Town) 
             with pytest.raises(IntegrityError):
                 read()
         backup.restore()
-    assert len(town.shown()) == before  # the model was never asked
+    assert not any(f"limit of {agent.id}" in str(request) for request in town.shown())  # no model was asked
     assert town.mg.audit(client).clean  # what is put back is as it was left
     # A program that starts anew finds an edit as well.
     town.sql(EDITS["passage text"] % names)
