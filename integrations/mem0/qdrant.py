@@ -17,11 +17,19 @@ from memguard.integrations.mem0.owners import IDENTITIES, Owner
 from memguard.integrations.mem0.pickles import point_of
 from memguard.integrity.canonical import canonical_json
 
+#: Rows whose comparison is remembered.
+KNOWN = 50_000
+
 
 class Qdrant(Backend):
     """A collection of Qdrant, in a folder, in memory, or on a server."""
 
     _schema: object = None
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        #: Rows that were compared: the file's bytes, the vector in memory, and what came of it.
+        self._known: dict[str, tuple[bytes, Any, Row]] = {}
 
     def place(self) -> str | None:
         local = self._local()
@@ -98,29 +106,42 @@ class Qdrant(Backend):
 
     def _row(self, record: Any) -> Row:
         id, payload = str(record.id), dict(record.payload or {})
-        held = _named(record.vector)
         local = self._local()
         if local is None or local.storage is None:
+            held = _named(record.vector)
             return Row(id, payload, _digest(held), _dense(held))
-        where = f"{local.storage.location} {id}"
-        try:
-            kept = _kept(local.storage, id, where)
-            if kept is None:
-                raise _differs(where, "the file does not hold it")
-            if str(kept.id) != id or canonical_json(kept.payload) != canonical_json(payload):
-                raise _differs(where, "the file holds another payload")
-            said = _named(kept.vector)
-            if not _alike(said, held):
-                raise _differs(where, "the file holds another vector")
-        except IntegrityError as flaw:
-            return Row(id, payload, b"", "", flaw)
-        return Row(id, payload, _digest(said), _dense(said))
+        raw, known = _kept(local.storage, id), self._known.get(id)
+        if known is not None and (known[0], known[1], known[2].payload) == (raw, record.vector, payload):
+            return known[2]  # the same bytes in the file, and the same in memory, as when both were compared
+        row = _compared(id, payload, record.vector, raw, f"{local.storage.location} {id}")
+        if row.flaw is None and isinstance(raw, bytes):
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            self._known[id] = (raw, record.vector, row)
+        return row
 
 
-def _kept(storage: Any, id: str, where: str) -> Any:
+def _compared(id: str, payload: dict[str, Any], vector: Any, raw: object, where: str) -> Row:
+    """The row of what memory holds, once the file was found to say the same."""
+    try:
+        if raw is None:
+            raise _differs(where, "the file does not hold it")
+        kept = point_of(raw, where)
+        if str(kept.id) != id or canonical_json(kept.payload) != canonical_json(payload):
+            raise _differs(where, "the file holds another payload")
+        said = _named(kept.vector)
+        if not _alike(said, _named(vector)):
+            raise _differs(where, "the file holds another vector")
+    except IntegrityError as flaw:
+        return Row(id, payload, b"", "", flaw)
+    return Row(id, payload, _digest(said), _dense(said))
+
+
+def _kept(storage: Any, id: str) -> object:
+    """The bytes that the file holds of a point; None for nothing."""
     key = storage._legacy_keys.get(id, storage.encode_key(id))
     rows = storage.storage.execute("SELECT point FROM points WHERE id = ?", (key,)).fetchall()
-    return point_of(rows[0][0], where) if rows else None
+    return rows[0][0] if rows else None
 
 
 def _named(vector: Any) -> dict[str, Any]:
