@@ -83,9 +83,7 @@ class ReadRequests:
             for hit in hits:
                 entry = entries.get(str(hit.get("id")))
                 row = entry.value if entry is not None else {}
-                same = hit.get("content") == row.get("text") and sorted(hit.get("tags") or ()) == sorted(
-                    row.get("tags") or ()
-                )
+                same = hit.get("content") == row.get("text") and rows.tags_of(hit) == rows.tags_of(row)
                 if (
                     entry is None
                     or not same

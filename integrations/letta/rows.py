@@ -41,13 +41,18 @@ def block_content(row: Row) -> bytes:
 
 
 def passage_content(row: Row) -> bytes:
-    """A passage as whoever wrote it meant it."""
+    """A passage as whoever wrote it meant it; the server drops null characters and keeps a tag once."""
     held = {
-        "text": row.get("text"),
-        "tags": sorted(row.get("tags") or ()),
+        "text": str(row.get("text") or "").replace("\x00", ""),
+        "tags": tags_of(row),
         "metadata": row.get("metadata") or {},
     }
     return canonical_json({"passage": held, "archive": row.get("archive_id")})
+
+
+def tags_of(row: Row) -> list[str]:
+    """The tags of a passage, as a set."""
+    return sorted({str(tag) for tag in row.get("tags") or ()})
 
 
 def passage_place(row: Row) -> bytes:

@@ -153,7 +153,8 @@ def test_rows_cover_what_reaches_the_model() -> None:
     }.items():
         assert rows.block_content({**block, name: value}) != rows.block_content(block), name
     passage = {"text": "x", "tags": ["b", "a"], "metadata": {}, "archive_id": "archive-1"}
-    assert rows.passage_content({**passage, "tags": ["a", "b"]}) == rows.passage_content(passage)
+    for same in ({"tags": ["a", "b", "a"]}, {"text": "x\x00"}):  # what the server makes of them
+        assert rows.passage_content({**passage, **same}) == rows.passage_content(passage)
     for name, value in {"text": "y", "tags": ["a"], "metadata": {"a": 1}, "archive_id": "archive-2"}.items():
         assert rows.passage_content({**passage, name: value}) != rows.passage_content(passage), name
     place = {
