@@ -33,6 +33,8 @@ from memguard.integrations.langgraph.store_table import Here, Hit, altered, read
 
 #: How far the server's clock may be off this machine's, seconds; beyond it nothing can be said of its stamps.
 MOST_SKEW = 120.0
+#: How long ago the clocks may have been compared when an expiry is reckoned, seconds.
+_RECENT = 5.0
 #: How far a stamp may lie outside the time of its write, seconds: what reading two clocks costs.
 _SLACK = 1.0
 #: What cannot be read for want of its column or type: not as the framework made it.
@@ -68,6 +70,8 @@ class PostgresTable(Here):
         self._seed = secrets.randbits(62)
         self._known_session = False
         self._offset, self._error, self._offset_at = 0.0, float("inf"), float("-inf")
+        #: The server's clock as last told, when that was, and when the write under way began.
+        self._told, self._told_at, self._began = 0.0, 0.0, 0.0
         self._zone: tzinfo = UTC
         self.lasting = False
 
@@ -135,16 +139,21 @@ class PostgresTable(Here):
         return time.time() + self._offset
 
     def clock(self) -> Operation[float]:
-        if self._offset_at == float("-inf"):
+        if time.monotonic() - self._offset_at > _RECENT:
             found, began, ended = yield Call(self._all, statements.CLOCK)
             self._time(found[0][0], began, ended)
         return self.now()
 
     def _time(self, told_: datetime, began: float, ended: float) -> None:
-        """Keep the most exact comparison of the last minute of the server's clock with this machine's."""
-        error, now = (ended - began) / 2, time.monotonic()
-        if error <= self._error or now - self._offset_at > 60:
-            self._offset, self._error, self._offset_at = told_.timestamp() - (began + ended) / 2, error, now
+        """Compare the server's clock with this machine's; keep the most exact comparison of the last minute.
+
+        One that contradicts it says that one of the clocks was set since.
+        """
+        self._told, self._told_at = told_.timestamp(), time.monotonic()
+        error, offset = (ended - began) / 2, self._told - (began + ended) / 2
+        moved = abs(offset - self._offset) > error + self._error
+        if error <= self._error or moved or self._told_at - self._offset_at > 60:
+            self._offset, self._error, self._offset_at = offset, error, self._told_at
 
     def moment(self, text: str) -> str | datetime:
         return text if text == "NULL" else datetime.fromisoformat(text).astimezone(self._zone)
@@ -152,7 +161,9 @@ class PostgresTable(Here):
     def fresh(self, stored: Stored, since: float, until: float, created: str | None) -> bool:
         if stored.updated == "NULL" or stored.created == "NULL":
             return False
-        first, last = since + self._offset - _SLACK, until + self._offset + _SLACK
+        # By the server's clock as the reading back told it, and by how long that is after the write began.
+        last = self._told + _SLACK
+        first = self._told - (self._told_at - self._began) - _SLACK
         if not first <= datetime.fromisoformat(stored.updated).timestamp() <= last:
             return False
         return stored.created == (stored.updated if created is None else created or stored.created)
@@ -257,6 +268,7 @@ class PostgresTable(Here):
         writes = [op for op in ops if isinstance(op, PutOp)]
         if writes:
             self._check_writing()
+            self._began = time.monotonic()
         try:
             answer: list[Any] = yield Call(self._call, ops)
         except (

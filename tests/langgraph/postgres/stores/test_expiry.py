@@ -200,6 +200,20 @@ def test_a_server_whose_clock_is_off(scene: Any, monkeypatch: pytest.MonkeyPatch
     assert scene.mg.audit(store).clean
 
 
+def test_a_clock_that_is_set_while_the_program_runs(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, shift = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: real() + shift[0])
+    store = scene.store(ttl=TTL)
+    for number, seconds in enumerate((0.0, 30.0, -30.0, 0.0)):
+        shift[0] = seconds
+        monkeypatch.setattr(store._ops.table, "_offset_at", float("-inf"))  # as if it were a while later
+        store.put(ALICE, f"k{number}", {"n": number}, ttl=5)
+        store.put(ALICE, "same", {"n": number})
+        assert store.get(ALICE, f"k{number}").value == {"n": number}
+    assert len(store.search(ALICE)) == 5
+    assert scene.mg.audit(store).clean
+
+
 def test_a_clock_that_tells_nothing(scene: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() - 500)

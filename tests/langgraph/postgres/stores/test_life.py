@@ -510,3 +510,22 @@ def sent(ops):
 store._ops.table._call = sent
 store.put(("users", "alice"), "a", {"n": 2})
 """
+
+
+@pytest.mark.parametrize("way", ["connection", "pipeline", "pool"])
+def test_threads_share_a_store(scene: Any, way: str) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    store = scene.store(way=way)
+
+    def one(number: int) -> int:
+        space = ("users", f"u{number % 3}")
+        store.put(space, f"k{number}", {"n": number})
+        store.put(space, "same", {"n": number})
+        assert store.get(space, f"k{number}").value == {"n": number}
+        return len(store.search(space, limit=100))
+
+    with ThreadPoolExecutor(6) as workers:
+        assert min(workers.map(one, range(30))) >= 2
+    assert len(store.search(("users",), limit=100)) == 33
+    assert scene.mg.audit(store).clean
