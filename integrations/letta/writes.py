@@ -87,14 +87,17 @@ class WriteRequests:
     def _as_asked(self, context: str, asked: Mapping[str, Any], row: Mapping[str, Any]) -> None:
         for name, value in asked.items():
             if row.get(name) != value:
-                raise TamperedError(
-                    "the server does not hold what was just written to it.",
-                    case="T1",
-                    record=f"{context} in {self.memory.collection.store!r}",
-                    code="MG564",
-                    why=f"Its {name} is another: somebody changed it just now, or the server keeps another form.",
-                    do="Read it again, and write it again.",
-                )
+                raise self._altered(context, name)
+
+    def _altered(self, context: str, name: str) -> TamperedError:
+        return TamperedError(
+            "the server does not hold what was just written to it.",
+            case="T1",
+            record=f"{context} in {self.memory.collection.store!r}",
+            code="MG564",
+            why=f"Its {name} is another: somebody changed it just now, or the server keeps another form.",
+            do="Read it again, and write it again.",
+        )
 
     # -- passages ----------------------------------------------------------------------------
 
@@ -153,8 +156,7 @@ class WriteRequests:
                 None,
             )
             if put is None:
-                self._as_asked(context, {"text": left[0].value["text"] if left else None}, row)
-                continue
+                raise self._altered(context, "content")
             left.remove(put)
             if row["archive_id"] != allowed:
                 yield from self.memory.allow(context, row["id"], digest(context, row), put.own)
