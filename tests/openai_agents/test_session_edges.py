@@ -151,3 +151,31 @@ async def test_only_enforcing_refuses_and_report_says_so(
     assert [item["content"] for item in await session.get_items()][1] == "courier"
     assert "memguard" not in (await session.get_items())[1]
     assert ("MG401" in caplog.text) is (mode == "report")
+
+
+async def test_what_an_operation_costs_in_syncs_of_the_anchor(scene: Any, monkeypatch: Any) -> None:
+    mg = scene.guard()
+    session = scene.session("sqlite", mg=mg)
+    count = 0
+    whole = mg.anchor.sync
+
+    def sync() -> None:
+        nonlocal count
+        count += 1
+        whole()
+
+    monkeypatch.setattr(mg.anchor, "sync", sync)
+    costs = []
+    for call in (
+        lambda: session.add_items(ITEMS[:1]),  # the first of a session
+        lambda: session.add_items(ITEMS[:1]),
+        lambda: session.add_items(ITEMS),
+        session.get_items,
+        lambda: session.get_items(2),
+        session.pop_item,
+        session.clear_session,
+    ):
+        count = 0
+        await call()
+        costs.append(count)
+    assert costs == [2, 1, 1, 0, 0, 2, 2]
