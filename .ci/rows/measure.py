@@ -159,7 +159,19 @@ class LettaServer:
                 process.wait(timeout=60)
 
 
-def own(name: str, seconds: int, letta: LettaServer) -> Any:
+def mcp_server(environments: Path) -> dict[str, str]:
+    """The reference MCP memory server, newest release, from npm; nothing where there is no npm or one is named."""
+    folder = environments / "mcp-server"
+    file = folder / "node_modules" / "@modelcontextprotocol" / "server-memory" / "dist" / "index.js"
+    if "MEMGUARD_MCP_SERVER" in os.environ or shutil.which("npm") is None:
+        return {}
+    folder.mkdir(parents=True, exist_ok=True)
+    words = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder)]
+    subprocess.run([*words, "@modelcontextprotocol/server-memory@latest"], capture_output=True, timeout=300)
+    return {"MEMGUARD_MCP_SERVER": str(file.resolve())} if file.exists() else {}
+
+
+def own(name: str, seconds: int, letta: LettaServer, environments: Path) -> Any:
     """The row of one of our bench's systems; one with a reason if it cannot be measured here."""
     from memguard import registry
 
@@ -168,6 +180,7 @@ def own(name: str, seconds: int, letta: LettaServer) -> Any:
     words = [sys.executable, str(HERE / "ours.py"), name]
     try:
         more = letta.told() if name.startswith("letta-") else {}
+        more = mcp_server(environments) if name.startswith("mcp-") else more
         done = subprocess.run(
             words, capture_output=True, text=True, timeout=seconds * 3, env={**os.environ, **more}
         )
@@ -210,7 +223,11 @@ def main() -> None:
         if given.only and name not in given.only:
             continue
         about = tables.get(name)
-        row = measured(name, about, environments, given) if about else own(name, given.seconds, letta)
+        row = (
+            measured(name, about, environments, given)
+            if about
+            else own(name, given.seconds, letta, given.environments)
+        )
         print(f"{name}: {assemble.short(row)}", file=sys.stderr, flush=True)
         found[name] = row
         date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
