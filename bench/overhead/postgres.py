@@ -1,4 +1,4 @@
-"""A bare and a guarded PostgresSaver side by side: two databases of one durable server, on the measured volume."""
+"""A bare and a guarded PostgresSaver or PostgresStore side by side, on one durable server on the measured volume."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from memguard.bench.overhead.guarding import Guarding
 from memguard.bench.overhead.saver import SaverPair, Side
+from memguard.bench.overhead.store import StorePair
 from memguard.bench.suts.postgres_server import PostgresServer
 
 
@@ -30,3 +31,26 @@ def postgres_pair(
         guarding = Guarding.create(folder, sync=sync, guards=guards)
         stack.callback(guarding.close)
         yield SaverPair(Side(bare), Side(guarding.guard(inner, "overhead")), guarding, size, seed)
+
+
+@contextmanager
+def postgres_store_pair(
+    folder: Path, items: int, *, sync: str = "strict", guards: str = "off"
+) -> Iterator[StorePair]:
+    """Open both stores, each over a connection as ``from_conn_string`` makes it, and fill them."""
+    from langgraph.store.postgres import PostgresStore
+
+    folder.mkdir(parents=True)
+    with ExitStack() as stack:
+        server = stack.enter_context(PostgresServer(folder / "data", durable=sync != "bulk"))
+        bare, inner = (
+            stack.enter_context(PostgresStore.from_conn_string(server.database(name)))
+            for name in ("bare", "guarded")
+        )
+        bare.setup()
+        inner.setup()
+        guarding = Guarding.create(folder, sync=sync, guards=guards)
+        stack.callback(guarding.close)
+        pair = StorePair(bare, guarding.guard(inner, "overhead-store"), guarding, items)
+        pair.fill()
+        yield pair

@@ -15,7 +15,7 @@ from memguard.bench.overhead import targets
 from memguard.bench.overhead.cost import commit_us, hmac_us, sync_us
 from memguard.bench.overhead.graph import turns
 from memguard.bench.overhead.guarding import Guarding
-from memguard.bench.overhead.postgres import postgres_pair
+from memguard.bench.overhead.postgres import postgres_pair, postgres_store_pair
 from memguard.bench.overhead.rows import Row
 from memguard.bench.overhead.saver import SaverPair, saver_pair
 from memguard.bench.overhead.scale import first_verification, history_growth, index_megabytes
@@ -26,9 +26,10 @@ from memguard.bench.overhead.work import ROW_SIZES, SIZES
 SAVER = "langgraph-sqlite-saver+memguard"
 STORE = "langgraph-sqlite-store+memguard"
 POSTGRES_SAVER = "langgraph-postgres-saver+memguard"
+POSTGRES_STORE = "langgraph-postgres-store+memguard"
 #: What is measured unless told otherwise, and what can be.
 SUTS = (SAVER, STORE)
-KNOWN = (*SUTS, POSTGRES_SAVER)
+KNOWN = (*SUTS, POSTGRES_SAVER, POSTGRES_STORE)
 _LISTED = 200
 _SETTINGS = (("strict", "off"), ("lag", "off"), ("strict", "on"))
 
@@ -186,12 +187,14 @@ def _saver_block(
     yield row("put_writes", pair.writes(n + 3), n, pair.made)
 
 
-def store_rows(plan: Plan, folder: Path, prices: _Prices, say: Progress) -> Iterator[Row]:
+def store_rows(
+    plan: Plan, folder: Path, prices: _Prices, say: Progress, sut: str = STORE, opened: Any = store_pair
+) -> Iterator[Row]:
     """get, put, update and top-10 of a store of many items."""
     size = f"{plan.items} items"
     for mode, guards, _ in plan.settings:
-        say(f"store, {mode}, guards {guards}, {size}")
-        with store_pair(folder / f"store-{mode}-{guards}", plan.items, sync=mode, guards=guards) as pair:
+        say(f"{sut.removesuffix('+memguard')}, {mode}, guards {guards}, {size}")
+        with opened(folder / f"{sut}-{mode}-{guards}", plan.items, sync=mode, guards=guards) as pair:
             operations: tuple[tuple[str, Callable[[StorePair], tuple[Operation, Operation]]], ...] = (
                 ("store get", StorePair.gets),
                 ("store put", StorePair.puts),
@@ -202,7 +205,7 @@ def store_rows(plan: Plan, folder: Path, prices: _Prices, say: Progress) -> Iter
             for operation, both in operations:
                 paired, syncs = _timed(pair.guarding, both(pair), plan.n)
                 yield _row(
-                    STORE,
+                    sut,
                     operation,
                     size,
                     paired,
@@ -278,4 +281,6 @@ def measure(
         rows += saver_rows(plan, folder, prices, say, POSTGRES_SAVER, postgres_pair)
     if STORE in suts:
         rows += store_rows(plan, folder, prices, say)
+    if POSTGRES_STORE in suts:
+        rows += store_rows(plan, folder, prices, say, POSTGRES_STORE, postgres_store_pair)
     return rows
