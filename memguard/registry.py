@@ -217,6 +217,7 @@ kinds = Registry(
         "langgraph-postgres-store": "memguard.integrations.langgraph.open_postgres:POSTGRES_STORE",
         "openai-agents-sqlite": "memguard.integrations.openai_agents.open:SQLITE",
         "llamaindex-sqlite": "memguard.integrations.llamaindex.open:SQLITE",
+        "letta": "memguard.integrations.letta.open:LETTA",
         "mem0": "memguard.integrations.mem0.kind:MEM0",
         "folder": "memguard.integrations.folder.open:FOLDER",
         "mcp-memory": "memguard.integrations.mcp.open:GRAPH",
@@ -231,6 +232,7 @@ kinds = Registry(
         "langgraph-postgres-store": "postgres",
         "openai-agents-sqlite": "openai-agents",
         "llamaindex-sqlite": "llamaindex",
+        "letta": "letta",
         "mem0": "mem0",
     },
 )

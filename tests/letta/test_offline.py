@@ -168,3 +168,15 @@ def test_rows_cover_what_reaches_the_model() -> None:
     )
     assert rows.passage_place({**place, "embedding": [0.1, 0.2000001]}) != rows.passage_place(place)
     assert rows.passage_place({**place, "created_at": "2026-01-01T00:00:01Z"}) != rows.passage_place(place)
+
+
+def test_the_command_lines_kind_opens_an_address_and_nothing_else() -> None:
+    from memguard import registry
+
+    kind = registry.kinds.get("letta")
+    with kind.open(NOWHERE) as inner:
+        assert kind.accepts(inner)
+        assert str(inner.base_url) == NOWHERE
+        assert (kind.path(inner), kind.durable(inner), kind.swept(inner)) == (None, None, None)
+    with pytest.raises(ConfigError), kind.open("sqlite:agent.db"):
+        pass

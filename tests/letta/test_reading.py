@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import memguard
+import memguard.registry
 from memguard import IntegrityError, QuarantinedError, RollbackError, TamperedError, source
 from memguard.integrations.letta import MemoryChangedError, accept_changes
 
@@ -43,6 +44,8 @@ def test_what_was_written_is_served(town: Town) -> None:
     raw = client.agents.blocks.with_raw_response.retrieve("human", agent_id=agent.id)
     assert raw.parse().value == values["human"]
     assert town.mg.audit(client).clean
+    kind = memguard.registry.kinds.get("letta")
+    assert sorted(kind.texts(client)) == sorted([*values.values(), *texts])
     # A copy of the client is guarded too, and so is another client of the same home after a restart.
     town.sql("UPDATE block SET value = 'changed' WHERE value = %s", values["human"])
     with pytest.raises(TamperedError):
