@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memguard.cli import exits
-from memguard.cli.session import Session, with_session
 from memguard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,6 +16,8 @@ if TYPE_CHECKING:
     from memguard.integrations.mcp.profiles import Profile
     from memguard.integrations.mcp.server import Server
 
+#: Exit code where the server ended or could not be used: nothing can be told of what it keeps.
+_CANNOT_TELL = 3
 #: Where the reference server is told its file.
 _VARIABLE = "MEMORY_FILE_PATH"
 
@@ -58,16 +58,20 @@ _VARIABLE = "MEMORY_FILE_PATH"
     show_default=True,
     help="Bytes of a message at most.",
 )
+@click.option("--home", "own_home", metavar="DIR", help="The guard's home.")
+@click.option("--config", "own_config", metavar="FILE", help="A memguard.toml.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
-@with_session
+@click.pass_context
 def mcp_proxy(
-    session: Session,
+    ctx: click.Context,
     name: str | None,
     file: str | None,
     profile: str,
     source: str,
     timeout: float,
     max_message: int,
+    own_home: str | None,
+    own_config: str | None,
     command: tuple[str, ...],
 ) -> None:
     """Guard an MCP memory server over stdio.
@@ -79,6 +83,7 @@ def mcp_proxy(
 
     Exit codes: 0 the client ended, 3 the server ended or could not be used, 2 usage or configuration.
     """
+    from memguard.engine import MemGuard
     from memguard.integrations.mcp.proxy import Proxy
     from memguard.integrations.mcp.server import Server
     from memguard.record import Source
@@ -87,7 +92,9 @@ def mcp_proxy(
     path = _path(file)
     if profile == "graph" and path is None:
         raise _no_file()
-    with session.guard() as mg:
+    # The root command's flags, where it was called through it.
+    above = getattr(ctx.find_root().obj, "target", lambda: None)
+    with MemGuard.open(own_config or own_home or above()) as mg:
         secret = [uri.partition(":")[2] for uri in (mg.config.keys,) if uri and uri.startswith("env:")]
         server = Server(command, seconds=timeout, limit=max_message, secret=secret)
 
@@ -98,7 +105,7 @@ def mcp_proxy(
         error = proxy.serve()
     if error is not None:
         _tell(str(error))
-        raise SystemExit(exits.CANNOT_TELL)
+        ctx.exit(_CANNOT_TELL)
 
 
 def _chosen(
