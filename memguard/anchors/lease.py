@@ -105,7 +105,7 @@ class Lease(Held):
         """
         for _ in pauses(self._session.address, blocking):
             note = f"SELECT body FROM {self._table} WHERE store = {self._key}"  # noqa: S608
-            answers = self._session.take(self._name, also=f"{note}; {self._where}")
+            answers = self._session.take(self._name, also=f"{note}; {self._where}", first=True)
             if answers is not None:
                 try:
                     self._told(answers[1])

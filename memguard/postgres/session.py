@@ -71,11 +71,14 @@ class Session(Link):
         """Whether a lock is held on the connection as it is, so far as this side knows."""
         return self.open and self._held.get(name) == self.serial
 
-    def take(self, name: str, *, also: str = "") -> list[Rows] | None:
+    def take(self, name: str, *, also: str = "", first: bool = False) -> list[Rows] | None:
         """Try for a lock; the answers of ``also``, executed once it is held, or None if another has it.
 
+        Args:
+            first: whoever asks holds no other lock, so it may wait until those who lost theirs have noticed.
+
         Raises:
-            AnchorError: the server is not there, or will not.
+            AnchorError: the server is not there, or will not; MG527, who asks may be one who lost a lock.
         """
         with self.io:
             self._own()
@@ -84,7 +87,9 @@ class Session(Link):
             got = False
             try:
                 if self._orphaned():
-                    return None  # one who still has to notice that the connection is gone
+                    if first:
+                        return None
+                    raise self.fenced()
                 sql = f"SELECT pg_try_advisory_lock({self._key(name)}); {also}"
                 again = self.open and not self._held
                 try:

@@ -317,6 +317,10 @@ def test_nobody_of_the_process_goes_on_before_every_lost_lock_is_given_back(
     with pytest.raises(AnchorError) as caught:
         first.write(b"x")
     assert caught.value.code == "MG527"
+    for call in (anchor.acquire, lambda: anchor.lock("table:x").acquire(OWNER)):
+        with pytest.raises(AnchorError) as caught:  # at once: it may be the one that lost a lock who asks
+            call()
+        assert caught.value.code == "MG527"
     first.release()
     assert second.acquire(OWNER, blocking=False)
     second.release()

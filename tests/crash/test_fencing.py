@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,12 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from memguard import MemGuard
+from memguard.anchorlog import AnchorLog
 from memguard.anchors.postgres import PostgresAnchor
 from memguard.care import handled
 from memguard.errors import AnchorError, IntegrityError
 from memguard.events import ReadRefused, RecoveryRun
+from memguard.postgres import Session
 
 if TYPE_CHECKING:
     from memguard.bench.suts.postgres_server import PostgresServer
@@ -120,7 +123,8 @@ def hosts(tmp_path: Path, postgres_uri: str) -> Iterator[tuple[Host, Host]]:
     assert a.steps() == [2, 1]
     yield a, b
     for host in made:
-        host.guard.close()
+        with suppress(AnchorError):  # where a bug that was put in broke the log
+            host.guard.close()
         host.conn.close()
 
 
@@ -235,3 +239,57 @@ def test_a_row_that_was_counted_once_is_no_late_one(hosts: tuple[Host, Host], tm
         b.steps()
     assert caught.value.code in ("MG401", "MG402", "MG415")
     assert a.conn.execute("SELECT count(*) FROM checkpoints").fetchone()[0] == 3, "and nothing was dropped"
+
+
+# -- the tests' own control: without these two checks the same story ends in a log that nobody can read ----------------
+
+
+def unfenced(monkeypatch: pytest.MonkeyPatch, *checks: str) -> None:
+    """Put a bug in: a process goes on with a new session as if its lock were still held; an append ignores fences."""
+    if "session" in checks:
+        monkeypatch.setattr(Session, "_orphaned", lambda self: False)
+    if "append" in checks:
+        monkeypatch.setattr(AnchorLog, "_fenced", lambda self, record: False)
+
+
+@pytest.mark.parametrize(("removed", "code"), [("session", "MG416"), ("append", "MG527")])
+def test_either_check_alone_keeps_a_late_writer_out(
+    hosts: tuple[Host, Host],
+    postgres_server: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
+    removed: str,
+    code: str,
+) -> None:
+    a, b = hosts
+    unfenced(monkeypatch, removed)
+
+    def late() -> None:
+        a.cut(postgres_server)
+        b.forget()
+        assert b.steps() == [2, 1]
+        a.guard.anchor.session.drop()  # type: ignore[attr-defined]  # as after a statement that found it dead
+
+    a.conn.before = late
+    with pytest.raises(AnchorError) as caught:
+        a.put(3)
+    assert caught.value.code == code
+    assert b.steps() == [2, 1]
+
+
+def test_without_both_a_late_writer_breaks_the_log(
+    hosts: tuple[Host, Host], postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = hosts
+    unfenced(monkeypatch, "session", "append")
+
+    def late() -> None:
+        a.cut(postgres_server)
+        b.forget()
+        assert b.steps() == [2, 1]
+        a.guard.anchor.session.drop()  # type: ignore[attr-defined]
+
+    a.conn.before = late
+    a.put(3)
+    with pytest.raises(AnchorError) as caught:
+        b.newest()
+    assert caught.value.code == "MG414"
