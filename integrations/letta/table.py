@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -256,10 +257,18 @@ class LettaTable:
         if kind == "agent":
             return  # what is attached is the server's own state; only its seal goes
         try:
+            agents = (yield from self.pages(f"{path}/agents", {})) if kind == "block" else []
             yield from self.wire.ask("DELETE", path)
         except ServerSaid as said:
             if said.response.status_code not in (404, 422):
                 raise
+            return
+        for agent in agents:  # they have lost it, as this delete meant them to
+            attached = yield from self.attachments((yield from self.state(agent["id"])))
+            where = rows.agent_context(agent["id"])
+            content = digest(where, attached).hex()
+            so = Allowance(where, agent["id"], content, {}, self._generation(where), time.time())
+            yield Block(self.book.allow, so)
 
     def remade(self, put: Put, value: Any) -> Put:
         return remade(put, value)

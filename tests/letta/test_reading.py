@@ -277,3 +277,17 @@ def test_observing_reports_and_serves(town: Town, tmp_path: Any, caplog: pytest.
     assert client.agents.tools.list(agent.id)
     assert town.http.get(f"/v1/agents/{agent.id}").json()["tool_rules"] == []  # its tools were left alone
     mg.close()
+
+
+def test_what_came_from_a_source_can_be_taken_out_again(town: Town) -> None:
+    client, agent = seeded(town)
+    with source("web:https://shop.example"):
+        block = client.blocks.create(label="shop", value="Orders take three days.")
+        client.agents.passages.create(agent.id, text="The shop opens at nine")
+    client.agents.blocks.attach(block.id, agent_id=agent.id)
+    plan = town.mg.revert(client, source="web:*", apply=True)
+    assert sum(int(action["records"]) for action in plan.actions) == 2
+    assert {b.label for b in client.agents.blocks.list(agent.id)} == {"human", "persona"}
+    assert "The shop opens at nine" not in [p.text for p in client.agents.passages.list(agent.id)]
+    assert client.agents.messages.create(agent.id, **say("hello")).messages
+    assert town.mg.audit(client).clean
