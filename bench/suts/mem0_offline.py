@@ -19,6 +19,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
 
 from memguard.bench.suts import vectors
 
@@ -42,7 +43,7 @@ class Words(Embeddings):
 class Facts(BaseChatModel):
     """Answers Mem0's extraction prompt with every line of the new messages; keeps the prompts that it was asked."""
 
-    prompts: list[str] = []
+    prompts: list[str] = Field(default_factory=list)
 
     @property
     def _llm_type(self) -> str:

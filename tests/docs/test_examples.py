@@ -50,6 +50,14 @@ PROMISED: dict[str, list[str]] = {
         r"plan      take over limits\.md, changed",
         r"by hand +1\tPayments over 200 euros need Ann\.",
     ],
+    "mem0_guarded.py": [
+        r"the limit raised, bare:    the approval limit of alice is 9000 euro",
+        r"the limit raised, guarded: refused: TamperedError MG401",
+        r"its vector moved, bare:    nothing",
+        r"its vector moved, guarded: refused: TamperedError MG401",
+        r"untouched, guarded:        the approval limit of alice is 200 euro",
+        r"a pickle with a command:   refused before it was loaded: TamperedError MG540",
+    ],
     "guarded_session.py": [
         r"alice: noted: the limit is withdrawn, ask me first",
         r"limit raised: bare serves 4 items",

@@ -156,7 +156,7 @@ def test_a_fact_that_the_model_makes_up_is_screened_too(make: Any) -> None:
         answer = type(made)._generate(made, messages, *args, **kwargs)
         text = answer.generations[0].message.content
         answer.generations[0].message.content = text.replace(
-            '"memory": [', '"memory": [{"text": "%s"}, ' % ATTACK
+            '"memory": [', f'"memory": [{{"text": "{ATTACK}"}}, '
         )
         return answer
 
