@@ -20,13 +20,13 @@ HERE = Path(__file__).resolve().parent
 MEMORY = "/dev/shm"
 
 
-def run(program: str, *args: object, on_disk: bool = False) -> dict[str, Any]:
-    """A program of this folder, in a process that has opened nothing; its report."""
+def run(program: str, *args: object, on_disk: bool = False, seconds: float = 1500) -> dict[str, Any]:
+    """A program of this folder, in a process that has opened nothing; its report within so many seconds."""
     command = [sys.executable, str(HERE / f"{program}.py"), *map(str, args)]
     environment = dict(os.environ)
     if not on_disk and os.access(MEMORY, os.W_OK):
         environment["MEMGUARD_CRASH_FOLDER"] = MEMORY
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=environment)
     assert done.stdout.startswith("{"), done.stderr[-2000:]
     report: dict[str, Any] = json.loads(done.stdout)
     return report

@@ -23,7 +23,6 @@ def test_eight_writers_in_four_processes() -> None:
 
 @pytest.mark.crash_full
 def test_ten_thousand_operations() -> None:
-    report = run(
-        "crash_postgres", "--seed", 2, "--operations", 10_000, "--kills", 60, "--stops", 15, on_disk=True
-    )
+    options = ("--seed", 2, "--operations", 10_000, "--kills", 60, "--stops", 15)
+    report = run("crash_postgres", *options, on_disk=True, seconds=3600)
     holds(report, 10_000, 60, 15)
