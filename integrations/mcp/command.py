@@ -96,7 +96,8 @@ def mcp_proxy(
     above = getattr(ctx.find_root().obj, "target", lambda: None)
     with MemGuard.open(own_config or own_home or above()) as mg:
         secret = [uri.partition(":")[2] for uri in (mg.config.keys,) if uri and uri.startswith("env:")]
-        server = Server(command, seconds=timeout, limit=max_message, secret=secret)
+        told = {} if path is None else {_VARIABLE: str(path)}  # one file for both
+        server = Server(command, seconds=timeout, limit=max_message, secret=secret, extra=told)
 
         def choose(called: str, tools: list[Mapping[str, Any]]) -> Profile:
             return _chosen(mg, server, profile, path, name, source, called, tools)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
+from contextlib import suppress
 from typing import Any
 
 from memguard.errors import MemguardError
@@ -28,17 +30,30 @@ class Server:
         seconds: how long an answer may take.
         limit: bytes of a message at most.
         secret: variables of the environment that it must not see (the guard's keys).
+        extra: variables that it sees beside the others.
     """
 
     def __init__(
-        self, command: Sequence[str], *, seconds: float, limit: int, secret: Sequence[str] = ()
+        self,
+        command: Sequence[str],
+        *,
+        seconds: float,
+        limit: int,
+        secret: Sequence[str] = (),
+        extra: Mapping[str, str] | None = None,
     ) -> None:
         self.seconds, self._limit = seconds, limit
         hidden = {name for name in os.environ if name.startswith("MEMGUARD_")} | set(secret)
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
         try:
+            # A group of its own: a command is often a starter, and what it started must end with it.
             self._process = subprocess.Popen(
-                list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, bufsize=0
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**environment, **(extra or {})},
+                bufsize=0,
+                start_new_session=True,
             )
         except OSError as error:
             raise MemguardError(
@@ -124,9 +139,9 @@ class Server:
         process = self._process
         assert process.stdin is not None
         process.stdin.close()
-        for step in (None, process.terminate, process.kill):
+        for step in (None, signal.SIGTERM, signal.SIGKILL):
             if step is not None:
-                step()
+                self._signal(step)
             try:
                 process.wait(timeout=_GRACE)
                 return
@@ -134,8 +149,14 @@ class Server:
                 continue
 
     def kill(self) -> None:
-        """End it now."""
-        self._process.kill()
+        """End it now, with all that it started; nothing of it writes any more when this returns."""
+        self._signal(signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=_GRACE)
+
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
 
     # -- inside ------------------------------------------------------------------------------
 

@@ -56,6 +56,8 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if MODE == "rubbish" and not spoiled:
         spoiled = True
         sys.stdout.write('Server listening on nothing\n{]\n[1]\n{"jsonrpc": "2.0", "id": 99, "result": {}}\n')
+    if MODE == "late" and name == "add_observations":
+        time.sleep(4)
     if MODE == "huge" and name == "search_nodes":
         sys.stdout.write("x" * 3_000_000 + "\n")
         sys.stdout.flush()

@@ -283,6 +283,27 @@ def test_a_server_that_hangs_is_stopped(place: Any) -> None:
     assert time.monotonic() - started < 30  # and not the minute that the server sleeps
 
 
+def test_what_a_starter_started_is_stopped_with_it(place: Any) -> None:
+    starter = ["sh", "-c", f"{sys.executable} {Path(__file__).parent / 'simple.py'}; true"]
+    client = place.proxy(seconds=2.0, server=starter, SERVER="late")
+    client.begin()
+    client.call("create_entities", entities=[ALICE])
+    before = place.file.read_text()
+    more = [{"entityName": "alice", "contents": ["too late"]}]
+    assert code_of(client.call("add_observations", observations=more)) == "MG603"
+    assert client.wait() == 3
+    time.sleep(4)
+    assert place.file.read_text() == before
+
+
+def test_a_file_that_only_the_guard_was_told_is_told_to_the_server(place: Any) -> None:
+    client = place.command("--file", str(place.file), MEMORY_FILE_PATH=str(place.base / "elsewhere.jsonl"))
+    filled(client)
+    assert client.close() == 0
+    assert "alice" in place.file.read_text()
+    assert not (place.base / "elsewhere.jsonl").exists()
+
+
 def test_rubbish_between_messages_is_dropped_and_told(place: Any) -> None:
     client = place.proxy(SERVER="rubbish")
     filled(client)
