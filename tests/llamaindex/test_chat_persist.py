@@ -15,8 +15,8 @@ from memguard import IntegrityError, RollbackError, TamperedError
 
 
 class WritingChatStore(SimpleChatStore):
-    """SimpleChatStore with a dump of its own: that of llama-index-core 0.14.25 fails on any message under pydantic 2.13
-    and newer, with and without a guard. The file is the one that LlamaIndex writes elsewhere."""
+    """SimpleChatStore with a dump of its own: that of llama-index-core 0.14.25 fails on any message under pydantic
+    2.14 (not yet under 2.12), with and without a guard. The file is the one that LlamaIndex writes there."""
 
     def model_dump_json(self, **_: Any) -> str:
         kept = {key: [m.model_dump(mode="json") for m in messages] for key, messages in self.store.items()}
