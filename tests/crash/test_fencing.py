@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import crash_model as model
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from memguard import MemGuard
 from memguard.anchorlog import AnchorLog
@@ -293,3 +296,34 @@ def test_without_both_a_late_writer_breaks_the_log(
     with pytest.raises(AnchorError) as caught:
         b.newest()
     assert caught.value.code == "MG414"
+
+
+async def test_writers_in_event_loops_of_two_hosts_take_turns(tmp_path: Path, postgres_uri: str) -> None:
+    config = {"write": {"sanitizer": "off", "anomaly": "off"}}
+    MemGuard.create(
+        tmp_path / "a", anchor=postgres_uri, keys=f"file:{tmp_path / 'key'}", config=config
+    ).close()
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    guards = [MemGuard.open(tmp_path / name) for name in "ab"]
+    place = str(tmp_path / "store.db")
+    async with (
+        AsyncSqliteSaver.from_conn_string(place) as one,
+        AsyncSqliteSaver.from_conn_string(place) as two,
+    ):
+        await one.setup()
+        savers = [guard.guard(saver, name="ck") for guard, saver in zip(guards, (one, two), strict=True)]
+
+        async def work(saver: Any, writer: int) -> None:
+            for number in range(1, 6):
+                config = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+                checkpoint = {**empty_checkpoint(), "id": f"{number:08x}-{writer:04x}-6000-8000-000000000000"}
+                await saver.aput(config, checkpoint, {"source": "loop", "step": number, "parents": {}}, {})
+                assert await saver.aget_tuple(config) is not None
+
+        await asyncio.gather(*(work(savers[writer % 2], writer) for writer in range(4)))
+        for guard, saver in zip(guards, savers, strict=True):
+            assert len([found async for found in saver.alist(CONFIG)]) == 20
+            report = await guard.aaudit(saver)
+            assert report.clean, report.findings
+    for guard in guards:
+        guard.close()
