@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
-import copy
 import hashlib
 import secrets
-import threading
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime, tzinfo
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
-from langgraph.checkpoint.postgres import _ainternal, _internal
 from langgraph.store.base import PutOp, SearchOp
 from langgraph.store.postgres.base import PLACEHOLDER
-from psycopg.rows import tuple_row
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from memguard.custody import Custody
 from memguard.effects import Call, Operation
 from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph import store_postgres_sql as statements
 from memguard.integrations.langgraph.postgres_schema import Schema
-from memguard.integrations.langgraph.postgres_session import check_session, ended, learned
-from memguard.integrations.langgraph.store_jsonb import JsonbForm, Split
+from memguard.integrations.langgraph.postgres_session import ended
+from memguard.integrations.langgraph.store_jsonb import Split
+from memguard.integrations.langgraph.store_postgres_clock import ServerClock
+from memguard.integrations.langgraph.store_postgres_link import AsyncLink, Link
 from memguard.integrations.langgraph.store_postgres_seen import Seen
 from memguard.integrations.langgraph.store_rows import Namespace, Stored, context_of, namespace_of, told
-from memguard.integrations.langgraph.store_table import Here, Hit, altered, reading
+from memguard.integrations.langgraph.store_table import Hit, altered, reading
 
-#: How far the server's clock may be off this machine's, seconds; beyond it nothing can be said of its stamps.
-MOST_SKEW = 120.0
-#: How long ago the clocks may have been compared when an expiry is reckoned, seconds.
-_RECENT = 5.0
-#: How far a stamp may lie outside the time of its write, seconds: what reading two clocks costs.
-_SLACK = 1.0
-#: What cannot be read for want of its column or type: not as the framework made it.
-_CROOKED = (psycopg.DataError, psycopg.errors.UndefinedColumn, psycopg.errors.UndefinedFunction,
-            psycopg.errors.DatatypeMismatch, psycopg.errors.WrongObjectType)  # fmt: skip
 _COLUMNS = {
     "store": {"prefix": "text", "key": "text", "value": "jsonb", "created_at": "timestamptz",
               "updated_at": "timestamptz", "expires_at": "timestamptz", "ttl_minutes": "int4"},
@@ -48,19 +33,16 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-class PostgresTable(Here):
+class PostgresTable(Link, ServerClock):
     """PostgresStore: its two tables, over its own connection or pool."""
 
-    sql = expiring = keeps = True
+    sql = expiring = True
     ordered = cached = False
     custody: Custody
 
     def __init__(self, store: Any) -> None:
-        #: The wrapped store's copy, which shares everything but its sweeper and its deserializer.
-        self.store = self._copied(store)
-        self.form = JsonbForm(store._deserializer)
-        # What a search answers is looked up again by key: what is no dict need not be understood for that.
-        self.store._deserializer = lambda raw: {}
+        Link.__init__(self, store)
+        ServerClock.__init__(self)
         self.vectored = bool(store.index_config)
         #: The function that writes out a vector, and the type it is of.
         self._send: str | None = None
@@ -68,105 +50,12 @@ class PostgresTable(Here):
         self._schema = Schema(_COLUMNS)
         self._seen = Seen()
         self._seed = secrets.randbits(62)
-        self._known_session = False
-        self._offset, self._error, self._offset_at = 0.0, float("inf"), float("-inf")
-        #: The server's clock as last told, when that was, and when the write under way began.
-        self._told, self._told_at, self._began = 0.0, 0.0, 0.0
-        self._zone: tzinfo = UTC
         self.lasting = False
-
-    def _copied(self, store: Any) -> Any:
-        raw = copy.copy(store)
-        raw._ttl_sweeper_thread, raw._ttl_stop_event = None, threading.Event()
-        return raw
-
-    # -- plain functions, performed as effects -----------------------------------------------
-
-    @contextmanager
-    def _connection(self) -> Iterator[Any]:
-        store = self.store
-        with _internal.get_connection(store.conn) as conn:
-            self._learn(conn)
-            if isinstance(store.conn, ConnectionPool):
-                yield conn
-                return
-            with store.lock:
-                try:
-                    yield conn
-                finally:
-                    if store.pipe:
-                        store.pipe.sync()
-
-    def _learn(self, conn: Any) -> None:
-        check_session(conn)
-        if not self._known_session:
-            self.form.learn(*learned(conn))
-            self._known_session = True
-
-    def _all(self, statement: str, values: Any = None) -> Any:
-        began = time.time()
-        try:
-            with self._connection() as conn, conn.cursor(binary=True, row_factory=tuple_row) as cursor:
-                cursor.execute(statement, values)
-                return cursor.fetchall(), began, time.time()
-        except _CROOKED as error:
-            raise ValueError(type(error).__name__) from None
-
-    def change(self, statements: Sequence[tuple[str, Any]]) -> Any:
-        """Run statements in one transaction."""
-        with self._connection() as conn, conn.transaction(), conn.cursor(binary=True) as cursor:
-            for statement, values in statements:
-                cursor.execute(statement, values)
-
-    def _call(self, ops: Sequence[Any]) -> Any:
-        store = self.store
-        if store.pipe:  # one cursor at a time
-            with store.lock:
-                return store.batch(ops)
-        return store.batch(ops)
-
-    def _embed(self, texts: list[str]) -> Any:
-        return self.store.embeddings.embed_documents(texts)
 
     def key(self, key: object) -> str:
         text = super().key(key)
         writable(text, "an item key")
         return text
-
-    # -- the server's clock ------------------------------------------------------------------
-
-    def now(self) -> float:
-        return time.time() + self._offset
-
-    def clock(self) -> Operation[float]:
-        if time.monotonic() - self._offset_at > _RECENT:
-            found, began, ended = yield Call(self._all, statements.CLOCK)
-            self._time(found[0][0], began, ended)
-        return self.now()
-
-    def _time(self, told_: datetime, began: float, ended: float) -> None:
-        """Compare the server's clock with this machine's; keep the most exact comparison of the last minute.
-
-        One that contradicts it says that one of the clocks was set since.
-        """
-        self._told, self._told_at = told_.timestamp(), time.monotonic()
-        error, offset = (ended - began) / 2, self._told - (began + ended) / 2
-        moved = abs(offset - self._offset) > error + self._error
-        if error <= self._error or moved or self._told_at - self._offset_at > 60:
-            self._offset, self._error, self._offset_at = offset, error, self._told_at
-
-    def moment(self, text: str) -> str | datetime:
-        return text if text == "NULL" else datetime.fromisoformat(text).astimezone(self._zone)
-
-    def fresh(self, stored: Stored, since: float, until: float, created: str | None) -> bool:
-        if stored.updated == "NULL" or stored.created == "NULL":
-            return False
-        # By the server's clock as the reading back told it, and by how long that is after the write began.
-        last = self._told + _SLACK
-        first = self._told - (self._told_at - self._began) - _SLACK
-        if not first <= datetime.fromisoformat(stored.updated).timestamp() <= last:
-            return False
-        return stored.created == (stored.updated if created is None else created or stored.created)
 
     # -- the table ---------------------------------------------------------------------------
 
@@ -267,8 +156,8 @@ class PostgresTable(Here):
     def batch(self, ops: Sequence[Any]) -> Operation[list[Any]]:
         writes = [op for op in ops if isinstance(op, PutOp)]
         if writes:
-            self._check_writing()
-            self._began = time.monotonic()
+            self._check_connection()
+            self._writing()
         try:
             answer: list[Any] = yield Call(self._call, ops)
         except (
@@ -282,18 +171,6 @@ class PostgresTable(Here):
             else:
                 self._seen.expect(context, op.key)
         return answer
-
-    def _check_writing(self) -> None:
-        if not isinstance(self.store.conn, ConnectionPool | AsyncConnectionPool):
-            check_session(self.store.conn)
-        if abs(self._offset) > MOST_SKEW:
-            raise UnsupportedError(
-                "the database server's clock is not that of this machine.",
-                code="MG511",
-                where=f"{self._offset:+.0f} s",
-                why="Stamps and expiries of what is written could not be told from invented ones.",
-                do="Set both clocks by NTP.",
-            )
 
     def search(self, op: SearchOp) -> Operation[list[Hit]]:
         for wanted in (op.filter or {}).values():
@@ -341,54 +218,8 @@ class PostgresTable(Here):
         yield Call(self.change, [(statements.DELETE_EXPIRED, values)])
 
 
-class AsyncPostgresTable(PostgresTable):
+class AsyncPostgresTable(AsyncLink, PostgresTable):
     """AsyncPostgresStore: the same tables over an asynchronous connection or pool."""
-
-    def _copied(self, store: Any) -> Any:
-        raw = copy.copy(store)
-        raw._task = None  # the wrapped store's own: it must not be cancelled with the copy
-        raw._ttl_sweeper_task, raw._ttl_stop_event = None, asyncio.Event()
-        return raw
-
-    async def _held(self, work: Any) -> Any:
-        """Do ``work`` on the connection, alone on it."""
-        store = self.store
-        async with _ainternal.get_connection(store.conn) as conn:
-            self._learn(conn)
-            if isinstance(store.conn, AsyncConnectionPool):
-                return await work(conn)
-            async with store.lock:
-                try:
-                    return await work(conn)
-                finally:
-                    if store.pipe:
-                        await store.pipe.sync()
-
-    async def _all(self, statement: str, values: Any = None) -> Any:
-        async def work(conn: Any) -> Any:
-            began = time.time()
-            async with conn.cursor(binary=True, row_factory=tuple_row) as cursor:
-                await cursor.execute(statement, values)
-                return await cursor.fetchall(), began, time.time()
-
-        try:
-            return await self._held(work)
-        except _CROOKED as error:
-            raise ValueError(type(error).__name__) from None
-
-    async def change(self, statements: Sequence[tuple[str, Any]]) -> Any:
-        async def work(conn: Any) -> None:
-            async with conn.transaction(), conn.cursor(binary=True) as cursor:
-                for statement, values in statements:
-                    await cursor.execute(statement, values)
-
-        await self._held(work)
-
-    async def _call(self, ops: Sequence[Any]) -> Any:
-        return await self.store.abatch(ops)
-
-    async def _embed(self, texts: list[str]) -> Any:
-        return await self.store.embeddings.aembed_documents(texts)
 
 
 def writable(text: str, what: str) -> None:
