@@ -63,6 +63,10 @@ class ChatTable:
         text = words(bare, self._most)
         return Put(key, None, message, content_of(bare), text, claims=claims, **more)
 
+    def says(self, message: ChatMessage) -> bytes:
+        """What a message says, for finding it again in a history."""
+        return content_of(parted(dumped(message))[0])
+
     def contexts(self) -> Operation[Sequence[str]]:
         keys = yield Twin(self.store.get_keys, self.store.aget_keys)
         found = []

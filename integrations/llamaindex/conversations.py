@@ -142,10 +142,10 @@ class Conversations:
         """
         known: dict[bytes, list[Entry]] = {}
         for entry in before:
-            known.setdefault(entry.stored.content, []).append(entry)
+            known.setdefault(self.table.says(entry.value), []).append(entry)
         made: list[Put] = []
         for put in puts:
-            same = known.get(put.content)
+            same = known.get(self.table.says(put.value))
             if same:
                 # The last one is kept for all others that say the same: what is repeated is no newer than it was.
                 made.append(again(put, same.pop(0) if len(same) > 1 else same[0]))

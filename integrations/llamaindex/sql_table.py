@@ -80,6 +80,10 @@ class SqlTable:
         line = Line(bare, status)
         return Put(key, None, line, _content(line), words(bare, self._most), claims=claims, **more)
 
+    def says(self, line: Line) -> bytes:
+        """What a message says, whatever its status, for finding it again in a history."""
+        return content_of(line.data)
+
     def contexts(self) -> Operation[Sequence[str]]:
         found: Sequence[str] = yield Call(self._keys)
         return found

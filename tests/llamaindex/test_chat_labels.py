@@ -93,6 +93,20 @@ async def test_a_history_that_is_set_again_keeps_its_labels(scene: Any, flavour:
     ]
 
 
+async def test_an_archived_message_that_is_set_again_keeps_its_label(scene: Any) -> None:
+    mg = scene.guard()
+    store = scene.store("sql", mg)
+    with source("web:https://shop.example"):
+        await store.add_message("alice", said("open until nine"))
+    await store.add_message("alice", said("hello"))
+    await store.archive_oldest_messages("alice", 1)
+    await store.set_messages("alice", await store.get_messages("alice", status=None))
+    assert labels(mg, await store.get_messages("alice")) == [
+        ("web:https://shop.example", "untrusted"),
+        ("user", "user"),
+    ]
+
+
 async def test_an_archived_message_keeps_its_label(scene: Any) -> None:
     mg = scene.guard()
     store = scene.store("sql", mg)
