@@ -26,7 +26,9 @@ def run(program: str, *args: object, on_disk: bool = False, seconds: float = 150
     environment = dict(os.environ)
     if not on_disk and os.access(MEMORY, os.W_OK):
         environment["MEMGUARD_CRASH_FOLDER"] = MEMORY
-    done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=seconds, check=False, env=environment
+    )
     assert done.stdout.startswith("{"), done.stderr[-2000:]
     report: dict[str, Any] = json.loads(done.stdout)
     return report
