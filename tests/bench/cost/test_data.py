@@ -123,7 +123,7 @@ def test_the_bundled_corpus_is_what_its_page_says() -> None:
     assert min(len(talk.turns) for talk in talks) >= 150
     questions = [q for talk in talks for q in talk.questions]
     assert [sum(q.category == n for q in questions) for n in (1, 2, 3, 4, 5)] == [240, 40, 16, 272, 64]
-    page = (MATERIAL / "README.md").read_text(encoding="utf-8")
+    page = (MATERIAL.parents[2] / "docs" / "bundled-conversations.md").read_text(encoding="utf-8")
     assert (
         "(632 in all): 272 single-hop, 240 multi-hop, 40 temporal, 16 open-domain and 64 adversarial" in page
     )

@@ -1,0 +1,1 @@
+"""Conversations of our own, and the script that makes them."""
