@@ -105,7 +105,7 @@ class Qdrant(Format):
     def load(self, base: Path, *, behind: bool = False) -> list[Row]:
         found = []
         table = "kept" if behind and _has(self.file(base), "kept") else "points"
-        for row in read_only(self.file(base), f"SELECT id, point FROM {table} ORDER BY 1"):  # noqa: S608
+        for row in read_only(self.file(base), f"SELECT id, point FROM {table} ORDER BY 1"):
             id = str(pickle.loads(base64.b64decode(row["id"])))  # noqa: S301 - the bench's own stores
             found.append(self._row(id, row["point"]))
         return found
