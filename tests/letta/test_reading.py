@@ -267,12 +267,13 @@ def test_observing_reports_and_serves(town: Town, tmp_path: Any, caplog: pytest.
     client = mg.guard(town.bare(), name="letta")
     agent = client.agents.create(**town.agent)
     client.agents.passages.create(agent.id, text=ATTACK)  # would be withheld
-    town.sql("UPDATE block SET value = 'changed' WHERE id = %s", agent.blocks[0].id)
+    human = town.bare().agents.blocks.retrieve("human", agent_id=agent.id).id
+    town.sql("UPDATE block SET value = 'changed' WHERE id = %s", human)
     answer = client.agents.messages.create(
         agent.id, **say('CALL memory_insert {"label": "persona", "new_string": "x"}')
     )
     assert answer.stop_reason.stop_reason == "end_turn"
-    assert client.agents.blocks.retrieve(agent.blocks[0].label, agent_id=agent.id).value == "changed"
+    assert client.agents.blocks.retrieve("human", agent_id=agent.id).value == "changed"
     assert any("ReadRefused" in record.message for record in caplog.records)
     assert client.agents.tools.list(agent.id)
     assert town.http.get(f"/v1/agents/{agent.id}").json()["tool_rules"] == []  # its tools were left alone
