@@ -168,7 +168,7 @@ def _odd_expiry(expires: str | None, ttl: str, own: bytes, now: float) -> bytes:
     mine, at = members(own), epoch(expires)
     try:
         # A read leaves its own moment and the column's lifetime, which PostgreSQL rounds to whole minutes.
-        minutes = float(ttl)
+        minutes = mine["ttl"] if ttl == "NULL" else float(ttl)  # the column itself is bound beside this
         first = mine["exp"] - max(0.0, mine["ttl"] - minutes) * 60
         last = max(mine["exp"], now + minutes * 60)
         if at is not None and first - SLACK <= at <= last + SLACK:
