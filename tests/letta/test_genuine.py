@@ -13,7 +13,7 @@ from memguard import source
 
 from .conftest import Town, say
 
-OPERATIONS = int(os.environ.get("MEMGUARD_LETTA_OPERATIONS", "25"))
+OPERATIONS = int(os.environ.get("MEMGUARD_LETTA_OPERATIONS", "20"))
 
 
 class Story:
