@@ -259,10 +259,14 @@ class Writes:
         for key, entry in part.entries.items():
             stored, seal = found.get(key), entry.seal
             assert seal is not None
-            held = stored is not None and self.table.form.matches(stored.value, entry.expected)
             created = self._made.get((context.id, key), (b"", ""))[1] if key in part.there else None
-            held = held and self.table.fresh(stored, started, until, created)
-            if stored is None or not held or not lasts(stored, entry.own, now):
+            held = (
+                stored is not None
+                and self.table.form.matches(stored.value, entry.expected)
+                and self.table.fresh(stored, started, until, created)
+                and lasts(stored, entry.own, now)
+            )
+            if stored is None or not held:
                 error = altered(name(part.namespace, key))
                 if stored is None or self.custody.enforcing:
                     raise error
