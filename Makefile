@@ -3,6 +3,7 @@
 #   make test    the tests            make lint   ruff            make types   mypy --strict on the wheel
 #   make crash   the full count of kills, power cuts and races: ten minutes
 #   make letta   the tests of the Letta guard, on a Letta server that is started for them
+#   make mcp     the reference MCP memory server, for the tests of the proxy (needs node and npm)
 #   make rows    everyone in one table: each package in an environment of its own; half an hour and a network
 #   make docs    the documentation    make lock   pin again       make clean   remove what was made here
 # Options: PYTHON=python3.12 (the interpreter to use), VENV=folder, ARGS="more arguments for the tool".
@@ -20,10 +21,10 @@ DOCS_STAMP = $(VENV)/.installed-docs
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install bench rows test crash lint format types docs lock clean FORCE
+.PHONY: help install bench rows mcp test crash lint format types docs lock clean FORCE
 
 help:
-	@sed -n '2,8s/^# //p' Makefile
+	@sed -n '2,9s/^# //p' Makefile
 
 install: $(STAMP)
 
@@ -58,6 +59,10 @@ crash: $(STAMP)
 # The server lives in an environment of its own: its dependencies are not ours.
 letta: $(STAMP)
 	@$(BIN)/python -P .ci/letta -- $(ARGS)
+
+# Put beside the environment once; without node its tests say so and skip.
+mcp: $(STAMP)
+	@bash .ci/mcp $(VENV)/mcp-server
 
 lint: $(STAMP)
 	@$(BIN)/ruff check . $(ARGS)
