@@ -19,7 +19,23 @@ from memguard.bench.integrity.trial import run_case
 
 STORE = "langgraph-postgres-store"
 NINE = tuple(f"T{n}" for n in range(1, 10))
-OURS = ("X07", "X19", "X21", "X22", "X23", "X24", "X39", "X41", "X45", "X46", "X47", "X49", "X50", "X53", "X54")
+OURS = (
+    "X07",
+    "X19",
+    "X21",
+    "X22",
+    "X23",
+    "X24",
+    "X39",
+    "X41",
+    "X45",
+    "X46",
+    "X47",
+    "X49",
+    "X50",
+    "X53",
+    "X54",
+)
 
 pytestmark = pytest.mark.xdist_group("bench-postgres")
 

@@ -95,9 +95,7 @@ def _brought_back(scene: Scene) -> list[Step]:
     gone = [r for r in items(scene, "A", copied=True) if r["key"] not in there]
     lost = {r["key"] for r in gone}
     back = [insert(r) for r in gone]
-    back += [
-        insert(r, "store_vectors", VECTOR) for r in vectors(scene, "A", copied=True) if r["key"] in lost
-    ]
+    back += [insert(r, "store_vectors", VECTOR) for r in vectors(scene, "A", copied=True) if r["key"] in lost]
     return sql(*back)
 
 
@@ -245,9 +243,7 @@ def _on_insert(scene: Scene, body: str) -> list[Step]:
 
 
 def _trigger(scene: Scene) -> list[Step]:
-    return _on_insert(
-        scene, "NEW.value := replace(NEW.value::text, 'added note', 'approved every')::jsonb;"
-    )
+    return _on_insert(scene, "NEW.value := replace(NEW.value::text, 'added note', 'approved every')::jsonb;")
 
 
 def _swallowing(scene: Scene) -> list[Step]:
