@@ -152,12 +152,13 @@ def sign_flip(deltas: Sequence[Fraction | float]) -> SignFlip | None:
     count = len(deltas)
     if not count:
         return None
-    observed = abs(sum(deltas)) - _TOLERANCE
+    values = [float(delta) for delta in deltas]
+    observed = abs(sum(values)) - _TOLERANCE
     extreme = sum(
-        abs(sum(sign * delta for sign, delta in zip(signs, deltas, strict=True))) >= observed
+        abs(sum(sign * value for sign, value in zip(signs, values, strict=True))) >= observed
         for signs in product((1, -1), repeat=count)
     )
-    zeros = sum(abs(delta) <= _TOLERANCE for delta in deltas)
+    zeros = sum(abs(value) <= _TOLERANCE for value in values)
     return SignFlip(extreme / 2**count, min(1.0, 2 ** (1 + zeros) / 2**count), count)
 
 

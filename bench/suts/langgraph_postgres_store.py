@@ -24,7 +24,7 @@ class PostgresStoreSut(StoreSut):
         self._store: Any = None
 
     @property
-    def edits(self) -> Any:  # type: ignore[override]
+    def edits(self) -> Any:
         """The adversary's edits of these tables."""
         from memguard.bench.integrity.edits.postgres_store_cases import KIND
 

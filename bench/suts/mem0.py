@@ -82,7 +82,7 @@ class Mem0Sut(Guarded):
 
             self._inner = from_config(config)
         else:
-            from mem0 import Memory
+            from mem0 import Memory  # type: ignore[import-untyped]
 
             self._inner = Memory.from_config(config)
         self._memory = self.wrap(self._inner)
