@@ -1,0 +1,1 @@
+"""What `memguard conformance init` writes."""
