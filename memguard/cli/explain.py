@@ -94,7 +94,9 @@ def explain(code: str | None) -> Report:
         return Report("explain", columns=("code", "title"), rows=rows)
     page = known.get(wanted)
     if page is None:
-        close = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)
+        # Pages are numbered by subject: one that begins the same is nearer than one with the same digits elsewhere.
+        near = [code for code in known if code[:4] == wanted[:4]] or known
+        close = difflib.get_close_matches(wanted, near, n=1, cutoff=0.5)
         hint = f' Did you mean "{close[0]}"?' if close else ""
         raise click.UsageError(f'No page for "{code}".{hint} Run memguard explain for the list.')
     facts = {"code": page.code, "title": page.title, "means": page.means, "cause": page.cause, "do": page.do}
