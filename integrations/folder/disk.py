@@ -1,11 +1,13 @@
 """The files under a memory folder, read and written so that no link leads out of it. Blocking; no policy.
 
 Every part of a path is opened below the one before and never through a link, so a folder that is exchanged for a link
-between two looks changes nothing. A file is a plain file of one name, or it is not read.
+between two looks changes nothing; the same holds for the memory folder itself. A file is a plain file of one name, or
+it is not read.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -22,6 +24,8 @@ TEMPORARY = ".memguard-"
 #: A change within this time of another may have the same time stamp (nanoseconds; kernels stamp by the tick).
 _TICK = 50_000_000
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: Passes through folders that one may enter and not list; 0 where the system has no such thing.
+_PASS: int = getattr(os, "O_PATH", 0)
 
 
 class Look(NamedTuple):
@@ -51,10 +55,10 @@ class Disk:
         """Every file below the folder, sorted; hidden entries are left out.
 
         Raises:
-            TamperedError: MG614, there are more than ``max_files``.
+            TamperedError: MG614, there are more than ``max_files``, or the folder became a link.
         """
         found: list[Look] = []
-        fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._root()
         try:
             self._walk(fd, "", found)
         finally:
@@ -155,11 +159,13 @@ class Disk:
 
     def prune(self, name: str) -> None:
         """Remove a folder and those in it, as far as they are empty."""
-        target = self.root / name
-        with suppress(OSError):
-            for path, _, _ in os.walk(target, topdown=False):
-                with suppress(OSError):
-                    os.rmdir(path)
+        folder, _, last = name.rpartition("/")
+        with suppress(OSError), self._folder(folder) as fd:
+            for _, below, _, at in os.fwalk(last, topdown=False, dir_fd=fd):
+                for one in below:
+                    with suppress(OSError):
+                        os.rmdir(one, dir_fd=at)
+            os.rmdir(last, dir_fd=fd)
 
     def is_folder(self, name: str) -> bool:
         """Whether a folder stands there."""
@@ -179,10 +185,39 @@ class Disk:
             seen.append((name, status.st_ino, status.st_size, *stamps))
         return tuple(seen)
 
+    def _root(self) -> int:
+        """A descriptor of the folder itself. Its path was free of links when the folder was opened first; a link that
+        stands in it now was put there since, and would lead reads and writes elsewhere.
+
+        Raises:
+            TamperedError: MG614, the folder or one above it is a link, or a file.
+        """
+        try:
+            if not _PASS or len(self.root.parts) == 1:
+                return os.open(self.root, _FOLDER)
+            fd = os.open(self.root.anchor, _PASS | _FOLDER)
+            for at, part in enumerate(self.root.parts[1:], 2):
+                try:
+                    below = os.open(
+                        part, _FOLDER if at == len(self.root.parts) else _PASS | _FOLDER, dir_fd=fd
+                    )
+                finally:
+                    os.close(fd)
+                fd = below
+            return fd
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise _flawed(
+                self.root.name,
+                "the memory folder itself, or a folder above it, is a link or no folder now",
+                "Put the folder back in its place.",
+            ) from None
+
     @contextmanager
     def _folder(self, name: str, *, make: bool = False) -> Iterator[int]:
         """A descriptor of a folder below the root, opened part by part."""
-        fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._root()
         try:
             for part in name.split("/") if name else ():
                 if make:
@@ -205,14 +240,14 @@ def _flaw(status: os.stat_result) -> str:
     return "it has a second name (a hard link)" if status.st_nlink != 1 else ""
 
 
-def _flawed(name: str, why: str) -> TamperedError:
+def _flawed(name: str, why: str, do: str = "Look at it, and move it out of the folder.") -> TamperedError:
     return TamperedError(
         "something in a memory folder is no file that memory is kept in.",
         case="T5",
         record=name,
         code="MG614",
         why=f"{why[0].upper()}{why[1:]}.",
-        do="Look at it, and move it out of the folder.",
+        do=do,
     )
 
 

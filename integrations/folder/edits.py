@@ -83,6 +83,16 @@ def listing(title: str, sizes: Mapping[str, int]) -> str:
         title: how the folder is called.
         sizes: bytes by path below that folder.
     """
+    return listed(title, rows(title, sizes).values())
+
+
+def listed(title: str, lines: Iterable[str]) -> str:
+    """A listing of these lines."""
+    return f"Files in {title}, two levels deep, hidden ones left out:\n" + "\n".join(lines)
+
+
+def rows(title: str, sizes: Mapping[str, int]) -> dict[str, str]:
+    """The lines of :func:`listing` by the path that they show; the folder itself is ``""``, others end in ``/``."""
     totals: dict[str, int] = {}
     for name, size in sizes.items():
         parts = name.split("/")
@@ -91,9 +101,9 @@ def listing(title: str, sizes: Mapping[str, int]) -> str:
             totals[folder] = totals.get(folder, 0) + size
         if len(parts) <= _LEVELS:
             totals[name] = size
-    lines = [f"{_size(sum(sizes.values()))}\t{title}"]
-    lines += [f"{_size(totals[name])}\t{title}/{name}" for name in sorted(totals)]
-    return f"Files in {title}, two levels deep, hidden ones left out:\n" + "\n".join(lines)
+    lines = {"": f"{_size(sum(sizes.values()))}\t{title}"}
+    lines.update((name, f"{_size(totals[name])}\t{title}/{name}") for name in sorted(totals))
+    return lines
 
 
 def _size(count: int) -> str:

@@ -134,24 +134,17 @@ class GuardedFolder:
         name = inner(path, self.prefix)
         entry = (yield from self._get(name)) if name else None
         if entry is not None:
-            served = yield from self._of.served([entry])
-            if not served:
-                raise RefusedError(
-                    "this file is kept from whoever reads it here.",
-                    code="MG619",
-                    where=name,
-                    why="A guard withholds it, or its trust is below what the purpose asks for.",
-                    do="memguard quarantine and the [read] section of the configuration say more.",
-                )
+            served = yield from self._served(entry)
             shown = edits.numbered(_text(entry), view_range)
-            return f"{path}, with line numbers:\n{self._shown(shown, served[0].label)}"
+            return f"{path}, with line numbers:\n{self._shown(shown, served.label)}"
         under = f"{name}/" if name else ""
         contexts = [context_of(f"{name}/x")] if name else None
         entries = yield from self._all(contexts)
-        sizes = {e.key[len(under) :]: len(e.stored.content) for e in entries if e.key.startswith(under)}
-        if not sizes and name and not (yield Block(self.inner.disk.is_folder, name)):
+        below = [e for e in entries if e.key.startswith(under)]
+        if not below and name and not (yield Block(self.inner.disk.is_folder, name)):
             raise edits.missing()
-        return edits.listing(path.rstrip("/"), sizes)
+        shown_here = yield from self._of.served(below)
+        return self._listed(path.rstrip("/"), under, shown_here)
 
     def _create(self, path: str, file_text: str) -> Operation[str]:
         name, data = self._file(path), self.inner.encoded(file_text)
@@ -169,8 +162,11 @@ class GuardedFolder:
         if not answer.startswith(f"{path} was edited."):
             return answer
         entry = yield from self._get(self._file(path))
+        served = [] if entry is None else (yield from self._of.served([entry]))
         head, _, line = answer.partition("{}")
-        return head + self._shown(edits.around(made, int(line)), None if entry is None else entry.label)
+        if not served:  # the edit itself may have put it below what the reader's purpose asks for
+            return f"{path} was edited."
+        return head + self._shown(edits.around(made, int(line)), served[0].label)
 
     def _insert(self, path: str, insert_line: int, insert_text: str) -> Operation[str]:
         def change(text: str) -> tuple[str, str]:
@@ -186,6 +182,8 @@ class GuardedFolder:
             entry = yield from self._get(name)
             if entry is None:
                 raise edits.missing()
+            # Whether a text occurs, where and how often is as good as reading it.
+            yield from self._served(entry)
             made, answer = change(_text(entry))
             try:
                 note = yield from self._save(name, made, self.inner.encoded(made), entry)
@@ -271,6 +269,43 @@ class GuardedFolder:
     def _shown(self, text: str, label: Label | None) -> str:
         """A text as the model sees it: quoted, where it is trusted less than a user."""
         return render([(text, label or Label())]) if assigns_trust(self._of.mg) else text
+
+    def _served(self, entry: Entry) -> Operation[Entry]:
+        """A file as it is served to whoever reads here.
+
+        Raises:
+            RefusedError: MG619, it is not.
+        """
+        served = yield from self._of.served([entry])
+        if not served:
+            raise RefusedError(
+                "this file is kept from whoever reads it here.",
+                code="MG619",
+                where=entry.key,
+                why="A guard withholds it, or its trust is below what the purpose asks for.",
+                do="memguard quarantine and the [read] section of the configuration say more.",
+            )
+        return served[0]
+
+    def _listed(self, title: str, under: str, entries: Sequence[Entry]) -> str:
+        """A listing in which names that are trusted less than a user stand quoted: a name is text that is read."""
+        labels = {e.key[len(under) :]: e.label or Label() for e in entries}
+        for name, label in list(labels.items()):  # a folder's name is worth what the best of its files is
+            parts = name.split("/")
+            for at in range(1, len(parts)):
+                folder = "/".join(parts[:at]) + "/"
+                labels[folder] = max(labels.get(folder, label), label, key=lambda one: one.trust)
+        plain: list[str] = []
+        quoted: dict[tuple[Source, Trust], list[str]] = {}
+        sizes = {e.key[len(under) :]: len(e.stored.content) for e in entries}
+        for name, line in edits.rows(title, sizes).items():
+            label = labels.get(name, Label(trust=Trust.SYSTEM))  # the title is what the reader asked for
+            if label.trust >= Trust.USER or not assigns_trust(self._of.mg):
+                plain.append(line)
+            else:
+                quoted.setdefault((label.source, label.trust), []).append(line)
+        blocks = [("\n".join(lines), Label(*of)) for of, lines in quoted.items()]
+        return edits.listed(title, [*plain, *([render(blocks)] if blocks else [])])
 
     def _state(self, entry: Entry) -> dict[str, bytes | None]:
         """The state in which a file must still be; nothing is asked where nobody vouches for it."""

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from memguard.collection.beside import refuse_link
 from memguard.errors import UnknownKeyError
 from memguard.ports import KeyRing
 
@@ -156,6 +157,7 @@ class Book:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         with self._mutex:
+            refuse_link(self._path)
             connection = sqlite3.connect(self._path, timeout=30)
             try:
                 if not self._made:

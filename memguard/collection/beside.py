@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import stat
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -150,12 +151,13 @@ class Seals:
     def _there(self) -> tuple[int, ...]:
         """This process and the file at the path: a connection to any other is not used."""
         try:
-            status = os.stat(self._path)
+            status = os.lstat(self._path)
         except OSError:
             return (os.getpid(),)
         return os.getpid(), status.st_dev, status.st_ino
 
     def _connected(self) -> sqlite3.Connection:
+        refuse_link(self._path)
         connection = sqlite3.connect(self._path, timeout=10, isolation_level=None, check_same_thread=False)
         try:
             os.chmod(self._path, 0o600)
@@ -276,6 +278,28 @@ class Beside:
             elif plan is not None and (landed or _only(plan, current.get(key), there.get(key))):
                 current[key] = plan
         return current
+
+
+def refuse_link(path: Path) -> None:
+    """That a database of the home may be opened here: SQLite would follow a link, and make, change and chmod what it
+    leads to.
+
+    Raises:
+        TamperedError: MG600, something else than a plain file stands there.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        raise TamperedError(
+            "the seals beside a store are not opened.",
+            case="state",
+            record=str(path),
+            code="MG600",
+            why=f"{'A link' if stat.S_ISLNK(mode) else 'No plain file'} stands where the file should be.",
+            do="Look at it, remove it, and restore the file from a copy of the home.",
+        )
 
 
 #: One table of seals for each home.

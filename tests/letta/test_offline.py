@@ -10,6 +10,7 @@ import pytest
 
 import memguard
 from memguard import ConfigError, MemGuard, UnsupportedError
+from memguard.errors import TamperedError
 from memguard.integrations.letta import Change, MemoryChangedError, rows
 from memguard.integrations.letta.book import Allowance, Book, Kept
 
@@ -102,6 +103,14 @@ def test_seals_are_believed_only_in_their_own_place(mg: MemGuard, tmp_path: Path
     assert Book(path, mg.keys, "other").kept("block:1") == {}
     book.drop("block:1", ["memory"])
     assert book.kept("block:1") == {}
+
+
+def test_a_link_in_the_place_of_the_book_is_not_followed(mg: MemGuard, tmp_path: Path) -> None:
+    (tmp_path / "letta.db").symlink_to(tmp_path / "other")
+    with pytest.raises(TamperedError) as caught:
+        Book(tmp_path / "letta.db", mg.keys, "letta").kept("block:1")
+    assert caught.value.code == "MG600"
+    assert not (tmp_path / "other").exists()
 
 
 def test_an_allowance_is_worth_nothing_once_its_context_moved_on(mg: MemGuard, tmp_path: Path) -> None:
