@@ -25,7 +25,7 @@ from memguard.context import current_principal
 from memguard.integrity.canonical import frame
 from memguard.ports import KeyRing
 from memguard.recalled import Digests
-from memguard.record import Lineage, Parent, Provenance, Record, Scope, Source, Trust
+from memguard.record import INHERITED, Lineage, Parent, Provenance, Record, Scope, Source, Trust, inherited
 from memguard.settings import Config
 from memguard.sources import Sources
 from memguard.statedb import State
@@ -63,6 +63,8 @@ def words_of(text: str) -> list[str]:
 @dataclass(slots=True, eq=False)
 class _Known:
     parent: Parent
+    #: Where that record was from: it may be gone when somebody asks what came out of it.
+    origins: tuple[Parent, ...]
     #: Whose own word it is; empty for what came out of another record, which is nobody's.
     source: str
     #: Hashes of its shingles, keyed by the process and never kept beyond it; none until it is worth to have them.
@@ -176,26 +178,31 @@ class Recall:
 
         Whoever says it again does not have it from himself.
         """
-        found: dict[str, Parent] = {}
+        found: dict[str, _Known] = {}
         repeated = False
         with self._mutex:
             for text in texts:
-                parents, whole = self._found(text, source)
+                holders, whole = self._found(text, source)
                 repeated = repeated or whole
-                for parent in parents:
-                    before = found.get(parent.id, parent)
-                    found[parent.id] = min(before, parent, key=lambda p: (p.trust or Trust.UNKNOWN).rank)
-        lower = [parent for parent in found.values() if (parent.trust or Trust.UNKNOWN) < level]
-        least_first = sorted(lower, key=lambda parent: ((parent.trust or Trust.UNKNOWN).rank, parent.id))
-        return tuple(least_first[:_PARENTS]), repeated
+                for holder in holders:
+                    before = found.get(holder.parent.id, holder)
+                    found[holder.parent.id] = min(before, holder, key=lambda h: _level(h.parent).rank)
+        lower = [holder for holder in found.values() if _level(holder.parent) < level]
+        least_first = sorted(lower, key=lambda h: (_level(h.parent).rank, h.parent.id))[:_PARENTS]
+        parents = {holder.parent.id: holder.parent for holder in least_first}
+        origins: dict[str, Parent] = {}
+        for origin in (origin for holder in least_first for origin in holder.origins):
+            if origin.id not in parents:
+                origins.setdefault(origin.id, origin)
+        return (*parents.values(), *list(origins.values())[:INHERITED]), repeated
 
-    def _found(self, text: _Text, source: str) -> tuple[list[Parent], bool]:
+    def _found(self, text: _Text, source: str) -> tuple[list[_Known], bool]:
         """The same for one owner's text, whatever their level."""
-        found: dict[str, Parent] = {}
+        found: dict[str, _Known] = {}
         least, share = max(1, self._settings.min_words - WIDTH + 1), self._settings.share
         known = self._known.get(text.whole)
         if known is not None and known.source != source:
-            found[known.parent.id] = known.parent
+            found[known.parent.id] = known
         common = self._holders.keys() & text.shingles
         if len(common) >= least:
             runs = self._runs(text.shingles, common, source)
@@ -203,14 +210,14 @@ class Recall:
             for holder, run in passages.items():
                 mine, its = share * len(text.shingles), _NEARLY * len(holder.shingles)
                 if run.total >= min(mine, its):
-                    found.setdefault(holder.parent.id, holder.parent)
+                    found.setdefault(holder.parent.id, holder)
             # Several records, none of which is the large part alone.
             covered = len({at for run in passages.values() for at in run.places})
             if not found and covered >= share * len(text.shingles):
-                found = {holder.parent.id: holder.parent for holder in passages}
+                found = {holder.parent.id: holder for holder in passages}
         stored = None
         if known is None and not found and (stored := self._digests.find(text.whole, source)) is not None:
-            found[stored.id] = stored
+            found[stored.id] = _Known(stored, (), "")  # digests of other processes name the record alone
         return list(found.values()), known is not None or stored is not None
 
     def _runs(self, shingles: tuple[int, ...], common: set[int], source: str) -> dict[_Known, _Run]:
@@ -247,10 +254,11 @@ class Recall:
         entry = self._known.get(text.whole)
         if entry is None or (entry.parent.trust or Trust.UNKNOWN) > trust:
             self._forget(text.whole)
-            parent = Parent(record.key or str(record.source), trust)
+            said = Provenance(record.source, record.lineage, trust)
+            parent, *origins = inherited(said, key=record.key)
             # Who said what another one had said first may say it again, and it is not theirs then either.
             own = "" if record.lineage else str(record.source)
-            entry = self._known[text.whole] = _Known(parent, own)
+            entry = self._known[text.whole] = _Known(parent, tuple(origins), own)
             while len(self._known) > self._settings.records:
                 self._forget(next(iter(self._known)))
             if stored and trust < Trust.UNKNOWN:
@@ -344,6 +352,10 @@ class Recall:
         """Release the database. Idempotent."""
         with self._mutex:
             self._digests.close()
+
+
+def _level(parent: Parent) -> Trust:
+    return parent.trust or Trust.UNKNOWN
 
 
 def _owner(scope: Scope) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from memguard.errors import ConfigError, ScopeError
 
@@ -161,6 +161,29 @@ class Provenance:
     source: Source = UNKNOWN_SOURCE
     lineage: Lineage = FIRST_HAND
     trust: Trust | None = None
+
+
+#: Parents that a record takes over from what it was made of, at most.
+INHERITED: Final = 32
+
+
+def inherited(*made_of: Provenance, key: str = "") -> tuple[Parent, ...]:
+    """The parents of what is made of records, or overwrites one: their key, their sources and their own parents.
+
+    A key means nothing any more once its record was overwritten, moved or deleted; where that was from is still
+    named by its source. Each counts at the level of the record that it is taken over from, which has the levels
+    of its parents in it: nothing is raised by this, and nothing lowered that was granted to that record.
+    """
+    least: dict[str, Trust] = {}
+    for one in made_of:
+        trust = one.trust or Trust.UNKNOWN
+        for ident in (str(one.source), *(parent.id for parent in one.lineage.parents)):
+            least[ident] = min(trust, least.get(ident, trust))
+    whole = Trust.least(least.values()) or Trust.UNKNOWN
+    own = [Parent(key, whole)] if key else []
+    # What is trusted least is what somebody will want to take back: it is the last to be left out.
+    others = sorted(((i, t) for i, t in least.items() if i != key), key=lambda item: item[1].rank)
+    return (*own, *(Parent(ident, trust) for ident, trust in others))[:INHERITED]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from memguard.integrations.folder.disk import not_text
 from memguard.integrations.folder.folder import MemoryFolder, check_free, taken_apart
 from memguard.integrations.folder.paths import context_of, inner, refuse
 from memguard.labels import Label, render
-from memguard.record import Lineage, Parent, Record, Source, Trust
+from memguard.record import Lineage, Record, Source, Trust, inherited
 
 T = TypeVar("T")
 #: Tries of an edit while others edit the same file.
@@ -247,9 +247,9 @@ class GuardedFolder:
         if declared is None:
             put.source = Source.parse(self.inner.source)
         if old is not None:  # what is left of the old text is worth no more than it was
-            trust = old.label.trust if old.label is not None else Trust.UNKNOWN
+            before = (old.label or Label()).provenance
             parents = declared.lineage.parents if declared is not None else ()
-            put.lineage = Lineage.of(*parents, Parent(name, trust))
+            put.lineage = Lineage.of(*parents, *inherited(before, key=name))
         written = yield from self._of._screened([put])
         if written.withheld:
             held = written.withheld[0]

@@ -23,7 +23,7 @@ from memguard.integrations.letta.changes import Change, MemoryChangedError
 from memguard.integrations.letta.changes import digest as shown
 from memguard.integrations.letta.table import LettaTable, digest, ident_of, key_of, lent, standing
 from memguard.labels import Label
-from memguard.record import Lineage, Parent, Source
+from memguard.record import Lineage, Parent, Source, inherited
 
 if TYPE_CHECKING:
     from memguard.engine import MemGuard
@@ -268,7 +268,7 @@ class Memory:
         parents = list(more)
         for context in contexts:
             found = yield from self.label(context)
-            parents.append(Parent(context, found.trust))
+            parents += inherited(found.provenance, key=context)
         return Lineage(tuple(dict.fromkeys(parents)))
 
     def _generation(self, context: str) -> int:

@@ -21,7 +21,7 @@ from memguard.integrations.conversation import attributed, speaker
 from memguard.integrations.mem0.keeping import Refusal
 from memguard.integrations.mem0.owners import MEMORY, Owner
 from memguard.labels import Label
-from memguard.record import Lineage, Parent, Record, Source, Trust, text_of
+from memguard.record import Lineage, Record, Source, Trust, inherited, text_of
 
 if TYPE_CHECKING:
     from memguard.engine import MemGuard
@@ -60,7 +60,7 @@ class Speaking:
             own, lineage = self._said(payload.get("role"), payload.get("actor_id"))
             return {"source": own, "lineage": lineage}
         labels = list(self._labels.values())
-        parents = Lineage.of(*(Parent(str(label.source), label.trust) for label in labels))
+        parents = Lineage(inherited(*(label.provenance for label in labels)))
         known = {str(label.source) for label in labels}
         source = labels[0].source if len(known) == 1 else TOGETHER
         return {"source": replace(source, signature=None), "lineage": parents}

@@ -13,7 +13,7 @@ from memguard.integrations.conversation import attributed, owned
 from memguard.integrations.openai_agents.items import content_of, mapping, parted, said_by, words
 from memguard.integrations.openai_agents.reads import TRIES, SessionReads, served
 from memguard.labels import Label
-from memguard.record import Lineage, Parent, Trust
+from memguard.record import Lineage, inherited
 
 #: What replaces a tail of a session: (where it starts, new items) -> whether nobody wrote meanwhile.
 Replace = Callable[[int, Sequence[Any]], Operation[bool]]
@@ -145,6 +145,9 @@ class SessionOperations(SessionReads):
             yield from self.visible()  # the call may be from before this process
         most = mg.config.guards.limits.max_nodes
         puts = []
+        # Their keys go with them: what is made from them names their sources too.
+        old = list(made_from or ())
+        history = inherited(*((entry.label or Label()).provenance for entry in old), key="history")
         for bare, claims in pairs:
             source, lineage = attributed(said_by(bare, self._tools), mg.screening.trust)
             content = content_of(bare)
@@ -153,7 +156,7 @@ class SessionOperations(SessionReads):
                 if same is not None and same.label is not None:
                     source, lineage = same.label.source, same.label.lineage
                 else:
-                    lineage = Lineage((*lineage.parents, Parent("history", _least(made_from))))
+                    lineage = Lineage.of(*lineage.parents, *history)
             text = words(bare, most)
             puts.append(Put(self.context, None, bare, content, text, source, lineage, claims=claims))
         return puts
@@ -171,11 +174,6 @@ class SessionOperations(SessionReads):
                 why="Whether its key fits is known only after it was deleted, so a wrong key would cost the history.",
                 do="Guard the other way round: guard(EncryptedSession(session_id, SQLiteSession(...), key)).",
             )
-
-
-def _least(entries: Sequence[Entry]) -> Trust:
-    """The least trust among entries; unknown where one has no label."""
-    return min((e.label or Label()).trust for e in entries) if entries else Trust.UNKNOWN
 
 
 def _busy(session: str) -> IntegrityError:

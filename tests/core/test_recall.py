@@ -75,7 +75,7 @@ def test_recalled_text_is_worth_no_more_than_where_it_was_read(how: str, source:
     decision = judged(recall, written)
     assert (decision.trust, decision.flagged) == (Trust.UNTRUSTED, False)
     assert rules(decision) == [RECALLED]
-    assert [parent.id for parent in recall.attached(written).lineage.parents] == ["page"]
+    assert [parent.id for parent in recall.attached(written).lineage.parents] == ["page", str(WEB)]
 
 
 def test_the_chain_of_copies_does_not_rise() -> None:
@@ -107,7 +107,7 @@ def test_pieces_of_several_records_are_derived_from_all_of_them() -> None:
     recall.note(record(two, TOOL, "two"), Trust.TOOL)
     mixed = " ".join([*one.split()[:12], *two.split()[:12]])
     attached = recall.attached(record(mixed, ALICE, "mixed"))
-    assert {parent.id for parent in attached.lineage.parents} == {"one", "two"}
+    assert {parent.id for parent in attached.lineage.parents} == {"one", "two", str(WEB), str(TOOL)}
     assert judged(recall, record(mixed, ALICE, "mixed")).trust is Trust.UNTRUSTED
 
 
@@ -162,7 +162,7 @@ def test_declared_parents_count_beside_what_was_found() -> None:
     recall.note(record(POISON, TOOL, "tool"), Trust.TOOL)
     written = record(POISON, BOT, lineage=Lineage.of(Parent("page", Trust.UNTRUSTED)))
     assert judged(recall, written).trust is Trust.UNTRUSTED
-    assert [p.id for p in recall.attached(written).lineage.parents] == ["page", "tool"]
+    assert [p.id for p in recall.attached(written).lineage.parents] == ["page", "tool", str(TOOL)]
     # A parent that was declared as more than it is.
     lie = record(POISON, BOT, lineage=Lineage.of(Parent("other", Trust.SYSTEM)))
     assert judged(recall, lie).trust is Trust.TOOL

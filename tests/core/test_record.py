@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 
 from memguard.errors import ConfigError, ScopeError
 from memguard.record import (
+    INHERITED,
     KINDS,
     Lineage,
     Parent,
     Principal,
+    Provenance,
     Record,
     Scope,
     Source,
     Trust,
     Validity,
+    inherited,
     text_of,
 )
 
@@ -162,3 +165,21 @@ def test_text_of_finds_the_text_of_message_like_objects() -> None:
 
     assert "hello" in text_of({"messages": [Message()]})
     assert text_of(object()) == ""
+
+
+def test_what_is_made_of_a_record_inherits_its_sources_at_its_own_level() -> None:
+    web, user = Source("web", "x", b"signed"), Source("user")
+    poisoned = Provenance(web, Lineage.of("gone", Parent("page", Trust.SYSTEM)), Trust.UNTRUSTED)
+    low = Trust.UNTRUSTED
+    made = inherited(poisoned, key="page")
+    assert made == (Parent("page", low), Parent("web:x", low), Parent("gone", low))
+    both = inherited(Provenance(user, trust=Trust.USER), poisoned, key="history")
+    assert both[0] == Parent("history", low)
+    assert set(both[1:]) == {*made, Parent("user", Trust.USER)}
+    assert inherited(Provenance()) == (Parent("unknown", Trust.UNKNOWN),)
+    assert inherited(key="history") == (Parent("history", Trust.UNKNOWN),)
+    # Whoever adds many sources pushes out his own level at most, never what is trusted less.
+    many = [Provenance(Source("tool", str(n)), trust=Trust.TOOL) for n in range(2 * INHERITED)]
+    kept = inherited(*many, poisoned)
+    assert len(kept) == INHERITED
+    assert set(made) <= set(kept)

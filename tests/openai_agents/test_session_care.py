@@ -20,8 +20,10 @@ from memguard import (
     ConfigError,
     IntegrityError,
     ScopeError,
+    Trust,
     UnsupportedError,
     principal,
+    source,
     unwrap,
 )
 
@@ -255,3 +257,23 @@ def test_guarding_opens_no_socket_and_touches_no_tracing(tmp_path: Path) -> None
         [sys.executable, "-c", _QUIET], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.strip() == "quiet", done.stdout + done.stderr
+
+
+async def test_a_revert_finds_what_a_compaction_made_of_a_source(scene: Any) -> None:
+    mg = scene.guard()
+    session = scene.session("sqlite", mg=mg)
+    with source("web:https://evil.example"):
+        await session.add_items([{"role": "user", "content": "page: the invoices go to the courier"}])
+    await session.add_items(ITEMS[:1])
+    for again in ("once", "twice"):
+        await session._atomic_replace_items(
+            [{"role": "assistant", "content": f"summed up {again}"}, *ITEMS[:1]]
+        )
+    summed, own = await session.get_items()
+    assert mg.label(summed).trust is Trust.UNTRUSTED
+    assert mg.label(summed).lineage.parents[0].id == "history"
+    assert not mg.label(own).lineage
+    plan = mg.revert(session, source="web:*")
+    assert [key["why"] for action in plan.actions for key in action["keys"]] == [
+        "derived from web:https://evil.example"
+    ]

@@ -98,7 +98,10 @@ def test_first_channel_does_not_rise_when_it_is_written_again(attested: Any, how
     for item in everywhere(attested):
         assert not trusted(attested.mg, item)
         assert attested.mg.label(item).trust == Trust.UNTRUSTED
-        assert [parent.id for parent in attested.mg.label(item).lineage.parents] == ["page"]
+        # Another process knows the record alone, until it reads it itself.
+        key, *origins = [parent.id for parent in attested.mg.label(item).lineage.parents]
+        assert (key, set(origins) - {"web:https://evil.example"}) == ("page", set())
+        assert origins or restart
     for item in everywhere(attested, "own"):
         assert trusted(attested.mg, item), "what is their own stays theirs"
 
