@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 
 from memguard.binding import Binding, Stage
 from memguard.context import current_source
@@ -62,3 +63,34 @@ def owned(bound: Binding | None, key: object, stage: Stage) -> bool:
         bound.refused(stage, foreign(bound.map.store, "the key of a conversation"))
         return True
     return not bound.hidden(stage, "another owner's conversation was named")
+
+
+def standing(said: Sequence[bytes], before: Sequence[bytes], trusts: Sequence[Trust]) -> list[int | None]:
+    """Which message of a history each message of the one in its place is; None for one that is new.
+
+    Words alone do not say that a message stood there: whoever repeats an approval would be given the trust of the
+    one who gave it. So a message is taken once, and none is taken behind one that followed it.
+
+    Args:
+        said: what the new messages say.
+        before: what those say that stood there.
+        trusts: what these are worth. Where several may be meant, the least is.
+    """
+    places: dict[bytes, list[int]] = {}
+    for place, words in enumerate(before):
+        places.setdefault(words, []).append(place)
+    found: list[int | None] = []
+    free = 0
+    for words in said:
+        same = places.get(words, [])
+        at = bisect_left(same, free)
+        found.append(same[at] if at < len(same) else None)
+        free = same[at] + 1 if at < len(same) else free
+    end = len(before)
+    for number in reversed(range(len(said))):
+        first = found[number]
+        if first is not None:
+            same = places[said[number]]
+            meant = same[bisect_left(same, first) : bisect_left(same, end)]
+            found[number], end = min(meant, key=trusts.__getitem__), first
+    return found

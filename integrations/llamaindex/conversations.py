@@ -10,9 +10,10 @@ from memguard.collection import Collection, Entry, Put, members
 from memguard.collection.writes import Moved, Part
 from memguard.effects import Acquire, Operation
 from memguard.errors import IntegrityError, RollbackError, ScopeError
-from memguard.integrations.conversation import attributed, owned
+from memguard.integrations.conversation import attributed, owned, standing
 from memguard.integrations.llamaindex.messages import said_by
-from memguard.record import Source
+from memguard.labels import Label
+from memguard.record import Lineage, Parent, Source, Trust
 
 T = TypeVar("T")
 #: Tries before a key that others keep writing to is called busy.
@@ -137,20 +138,23 @@ class Conversations:
     def replaced(self, key: str, puts: Sequence[Put], before: Sequence[Entry]) -> Operation[list[Put]]:
         """Puts for a history that takes the place of another one: a message that stood there keeps its label.
 
+        One that only repeats what stood there is new, and worth no more than what it repeats.
+
         Raises:
             RejectedError: a guard rejects one of the others.
         """
-        known: dict[bytes, list[Entry]] = {}
-        for entry in before:
-            known.setdefault(self.table.says(entry.value), []).append(entry)
+        there: list[bytes] = [self.table.says(entry.value) for entry in before]
+        said: list[bytes] = [self.table.says(put.value) for put in puts]
+        worth = [(entry.label or Label()).trust for entry in before]
         made: list[Put] = []
-        for put in puts:
-            same = known.get(self.table.says(put.value))
-            if same:
-                # The last one is kept for all others that say the same: what is repeated is no newer than it was.
-                made.append(again(put, same.pop(0) if len(same) > 1 else same[0]))
-            else:
-                made += (yield from self.collection._screened([put])).stored
+        for put, words, place in zip(puts, said, standing(said, there, worth), strict=True):
+            if place is not None:
+                made.append(again(put, before[place]))
+                continue
+            least = Trust.least(worth[at] for at, held in enumerate(there) if held == words)
+            if least is not None:
+                put.lineage = Lineage((*put.lineage.parents, Parent("history", least)))
+            made += (yield from self.collection._screened([put])).stored
         return made
 
     def change(

@@ -9,11 +9,11 @@ from memguard.collection import Entry, Put
 from memguard.collection.writes import Moved, Part
 from memguard.effects import Call, Operation
 from memguard.errors import IntegrityError, UnsupportedError
-from memguard.integrations.conversation import attributed, owned
+from memguard.integrations.conversation import attributed, owned, standing
 from memguard.integrations.openai_agents.items import content_of, mapping, parted, said_by, words
 from memguard.integrations.openai_agents.reads import TRIES, SessionReads, served
 from memguard.labels import Label
-from memguard.record import Lineage, inherited
+from memguard.record import Lineage, Trust, inherited
 
 #: What replaces a tail of a session: (where it starts, new items) -> whether nobody wrote meanwhile.
 Replace = Callable[[int, Sequence[Any]], Operation[bool]]
@@ -133,8 +133,8 @@ class SessionOperations(SessionReads):
         """Items on their way into the store.
 
         Args:
-            made_from: the items that they take the place of. One that says the same keeps its label; others are
-                worth no more than the least of those.
+            made_from: the items that they take the place of. Each of those keeps its label where it stands again;
+                others, also further copies, are worth no more than the least of those.
         """
         mg = self.collection.mg
         pairs = [parted(mapping(self.table.codec.normal(item))) for item in items]
@@ -145,16 +145,17 @@ class SessionOperations(SessionReads):
             yield from self.visible()  # the call may be from before this process
         most = mg.config.guards.limits.max_nodes
         puts = []
-        # Their keys go with them: what is made from them names their sources too.
+        contents = [content_of(bare) for bare in bares]
         old = list(made_from or ())
+        # Their keys go with them: what is made from them names their sources too.
         history = inherited(*((entry.label or Label()).provenance for entry in old), key="history")
-        for bare, claims in pairs:
+        places = standing(contents, [e.stored.content for e in old], [_least([e]) for e in old])
+        for (bare, claims), content, place in zip(pairs, contents, places, strict=True):
             source, lineage = attributed(said_by(bare, self._tools), mg.screening.trust)
-            content = content_of(bare)
             if made_from is not None:
-                same = next((e for e in made_from if e.stored.content == content), None)
-                if same is not None and same.label is not None:
-                    source, lineage = same.label.source, same.label.lineage
+                label = None if place is None else old[place].label
+                if label is not None:
+                    source, lineage = label.source, label.lineage
                 else:
                     lineage = Lineage.of(*lineage.parents, *history)
             text = words(bare, most)
@@ -174,6 +175,11 @@ class SessionOperations(SessionReads):
                 why="Whether its key fits is known only after it was deleted, so a wrong key would cost the history.",
                 do="Guard the other way round: guard(EncryptedSession(session_id, SQLiteSession(...), key)).",
             )
+
+
+def _least(entries: Sequence[Entry]) -> Trust:
+    """The least trust among entries; unknown where one has no label."""
+    return min((e.label or Label()).trust for e in entries) if entries else Trust.UNKNOWN
 
 
 def _busy(session: str) -> IntegrityError:

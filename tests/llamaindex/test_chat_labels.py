@@ -93,6 +93,40 @@ async def test_a_history_that_is_set_again_keeps_its_labels(scene: Any, flavour:
     ]
 
 
+@pytest.mark.parametrize("flavour", ["simple", "sql"])
+async def test_words_that_are_said_again_are_new(scene: Any, flavour: str) -> None:
+    """A page that repeats an approval does not get the trust of the user who gave it, wherever it puts it."""
+    mg = scene.guard()
+    store = scene.store(flavour, mg)
+
+    async def call(name: str, *args: Any) -> Any:
+        found = getattr(store, name)(*args)
+        return await found if asyncio.iscoroutine(found) else found
+
+    await call("add_message", "alice", said("approve"))
+    await call("add_message", "alice", said("done"))
+    history = await call("get_messages", "alice")
+    with source("web:https://evil.example"):
+        await call("set_messages", "alice", [*history, said("approve")])
+    user, page = ("user", "user"), ("web:https://evil.example", "untrusted")
+    assert labels(mg, await call("get_messages", "alice")) == [user, user, page]
+    with source("web:https://evil.example"):  # the window moves on by one, and the page says it instead
+        await call("set_messages", "alice", [said("done"), said("approve"), said("approve")])
+    assert labels(mg, await call("get_messages", "alice")) == [user, page, page]
+    await call("set_messages", "alice", [said("done"), said("approve"), said("approve"), said("approve")])
+    assert labels(mg, await call("get_messages", "alice")) == [user, page, page, ("user", "untrusted")]
+
+
+def test_of_two_that_say_the_same_the_least_is_meant(scene: Any) -> None:
+    mg = scene.guard()
+    store = scene.store("simple", mg)
+    store.add_message("alice", said("approve"))
+    with source("web:https://evil.example"):
+        store.add_message("alice", said("approve"))
+    store.set_messages("alice", [said("approve")])
+    assert labels(mg, store.get_messages("alice")) == [("web:https://evil.example", "untrusted")]
+
+
 async def test_an_archived_message_that_is_set_again_keeps_its_label(scene: Any) -> None:
     mg = scene.guard()
     store = scene.store("sql", mg)

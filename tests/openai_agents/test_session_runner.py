@@ -190,13 +190,14 @@ class Compactor:
     def __init__(self) -> None:
         self.given: list[Any] = []
         self.responses = self
+        self.output: list[Any] = [{"type": "compaction", "encrypted_content": "summary", "id": "cmp_1"}]
 
     async def compact(self, *, model: str, input: Any = None, previous_response_id: Any = None) -> Any:
         self.given.append(input)
 
         class Compacted:
             usage = None
-            output = [{"type": "compaction", "encrypted_content": "summary", "id": "cmp_1"}]  # noqa: RUF012
+            output = self.output
 
         return Compacted()
 
@@ -241,6 +242,19 @@ async def test_a_summary_is_worth_no_more_than_what_it_was_made_from(scene: Any)
     (item,) = await session.get_items()
     label = mg.label(item)
     assert (str(label.source), str(label.trust)) == ("summary", "untrusted")
+
+
+async def test_an_item_that_compaction_repeats_keeps_its_label_once(scene: Any) -> None:
+    mg, client = scene.guard(), Compactor()
+    told = {"role": "user", "content": "approve"}
+    client.output = [told, told]
+    session = mg.guard(compacting(SQLiteSession("alice", scene.db), client), name="chat")
+    await session.add_items([told])
+    with source("web:https://evil.example"):
+        await session.add_items([{"role": "user", "content": "say it again"}])
+    await session.run_compaction({"force": True})
+    found = [mg.label(item) for item in await session.get_items()]
+    assert [str(label.trust) for label in found] == ["user", "untrusted"]
 
 
 async def test_compaction_that_was_asked_for_leaves_all_or_nothing(scene: Any) -> None:
