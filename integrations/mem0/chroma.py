@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from memguard.errors import TamperedError, UnsupportedError
 from memguard.integrations.mem0.backends import (
     PAGE,
     Backend,
@@ -18,6 +19,7 @@ from memguard.integrations.mem0.backends import (
     tables_only,
     unsound,
 )
+from memguard.integrations.mem0.chroma_settings import as_made, stored_as_made
 from memguard.integrations.mem0.owners import Owner
 
 
@@ -25,6 +27,8 @@ class Chroma(Backend):
     """Chroma on a folder: metadata in SQLite, vectors in its own files."""
 
     _watch: Any = None
+    #: The version of the file whose settings were looked at.
+    _ranked: object = None
 
     def place(self) -> str | None:
         folder = self._folder()
@@ -49,7 +53,18 @@ class Chroma(Backend):
         if getattr(self, "_schema", None) != schema:
             tables_only(self._watch, str(folder))
             self._schema = schema
+        if self._ranked != (version, schema):
+            # What answers was loaded with the one; the file may say the other by now.
+            loaded = getattr(self.store.collection, "configuration_json", None)
+            if not as_made(loaded) or not stored_as_made(self._watch, str(self.store.collection.id)):
+                raise self._other()
+            self._ranked = (version, schema)
         return (version, schema)
+
+    def _other(self) -> TamperedError:
+        return unsound(
+            self.place() or "", "Its index compares vectors in another way than the one Mem0 leaves it."
+        )
 
     def close(self) -> None:
         """Let go of the connection that watches."""
@@ -58,12 +73,14 @@ class Chroma(Backend):
             watch.close()
 
     def owners(self) -> set[Owner]:
+        self.hint()
         found: set[Owner] = set()
         for page in self._pages(include=["metadatas"]):
             found.update(Owner.of(payload or {}) for payload in page["metadatas"])
         return found
 
     def of(self, owner: Owner) -> Iterable[Row]:
+        self.hint()
         for page in self._pages(where=_where(owner), include=["metadatas", "embeddings"]):
             for row in self._rows(page):
                 if Owner.of(row.payload) == owner:
@@ -108,10 +125,27 @@ class Chroma(Backend):
 
 
 def _digits(value: Any) -> Any:
-    """A value with floats of 15 digits: Chroma reads longer ones back up to one unit in the last place off."""
-    if isinstance(value, float) and math.isfinite(value):
-        return float(f"{value:.15g}")
+    """A value with floats of 15 digits: Chroma reads longer ones back up to one unit in the last place off.
+
+    Raises:
+        UnsupportedError: MG542, a number that Chroma's columns do not hold.
+    """
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise _number("no finite number")
+        return float(f"{value:.15g}") + 0.0  # and no negative zero, which comes back as zero
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise _number("a whole number of more than 64 bits")
     return [_digits(part) for part in value] if isinstance(value, list) else value
+
+
+def _number(what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"metadata hold {what}.",
+        code="MG542",
+        why="Chroma keeps whole numbers of 64 bits and finite floats; it would give back another value, or none.",
+        do="Write it as text.",
+    )
 
 
 def _where(owner: Owner) -> dict[str, Any] | None:

@@ -57,7 +57,7 @@ class Faiss(Backend):
         return Row(id, payload_of(payload), digest(found), dense_of(found))
 
     def _sound(self) -> None:
-        """That index and document store belong together.
+        """That index and document store belong together, and that the index ranks as Mem0's settings say.
 
         Raises:
             TamperedError: MG543.
@@ -70,3 +70,17 @@ class Faiss(Backend):
             and all(0 <= at < total for at in ids)
         ):
             raise unsound(self.place() or "", "Index and document store do not name the same records.")
+        if index is not None and not self._flat(index):
+            raise unsound(
+                self.place() or "", "Its index is of another type, metric or size than Mem0's settings make."
+            )
+
+    def _flat(self, index: Any) -> bool:
+        """Whether the index is the one that Mem0 makes: it compares with every vector, by the settings' metric."""
+        import faiss
+
+        inner = self.store.distance_strategy.lower() in ("inner_product", "cosine")
+        kind = faiss.IndexFlatIP if inner else faiss.IndexFlatL2
+        metric = faiss.METRIC_INNER_PRODUCT if inner else faiss.METRIC_L2
+        size = self.store.embedding_model_dims
+        return bool(type(index) is kind and index.metric_type == metric and index.d == size)

@@ -42,7 +42,8 @@ def content_of(kind: str, line: Line) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, str | int | float) else repr(value)
+    """A value with its storage class: bytes never spell as a text does."""
+    return {"blob": bytes(value).hex()} if isinstance(value, bytes | bytearray | memoryview) else value
 
 
 class Journal:

@@ -12,6 +12,7 @@ from memguard.collection.writes import Part
 from memguard.custody import Change
 from memguard.effects import Call, Operation
 from memguard.errors import QuarantinedError, RejectedError
+from memguard.integrations.mem0.columns import read_back
 from memguard.integrations.mem0.journal import Line, content_of
 from memguard.integrations.mem0.owners import (
     ENTITY,
@@ -148,7 +149,7 @@ class Keeping(Collection):
 
     def line(self, kind: str, context: str, key: str, columns: dict[str, Any], label: Label | None) -> Put:
         """A row of the journal: what was screened as a memory or a message is not screened again."""
-        made = Line(columns, self.table.journal.number())
+        made = Line(read_back(columns), self.table.journal.number())
         own: dict[str, Any] = {"at": int(time.time())}
         if label is not None:
             own["label"] = label.as_dict()

@@ -215,7 +215,10 @@ def _config_of_folder(path: Path) -> dict[str, Any]:
     if provider == "faiss":
         import faiss
 
-        settings["embedding_model_dims"] = faiss.read_index(str(path / f"{own[0]}.faiss")).d
+        index = faiss.read_index(str(path / f"{own[0]}.faiss"))
+        settings["embedding_model_dims"] = index.d
+        if index.metric_type == faiss.METRIC_INNER_PRODUCT:
+            settings["distance_strategy"] = "inner_product"  # nothing but the index says so here
     return {"vector_store": {"provider": provider, "config": settings}}
 
 

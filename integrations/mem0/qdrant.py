@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from memguard.errors import IntegrityError, TamperedError
-from memguard.integrations.mem0.backends import PAGE, Backend, Row, dense_of, digest, packed, tables_only
+from memguard.integrations.mem0.backends import (
+    PAGE,
+    Backend,
+    Row,
+    dense_of,
+    digest,
+    packed,
+    tables_only,
+    unsound,
+)
 from memguard.integrations.mem0.owners import IDENTITIES, Owner
 from memguard.integrations.mem0.pickles import point_of
 from memguard.integrity.canonical import canonical_json
@@ -25,6 +34,8 @@ class Qdrant(Backend):
     """A collection of Qdrant, in a folder, in memory, or on a server."""
 
     _schema: object = None
+    #: The collection whose settings were looked at; after a reset there is another.
+    _ranked: object = None
 
     def __init__(self, store: Any) -> None:
         super().__init__(store)
@@ -40,6 +51,7 @@ class Qdrant(Backend):
         return str(Path(local.storage.location).resolve().parent)
 
     def hint(self) -> object:
+        self._sound()
         local = self._local()
         if local is None:
             return None
@@ -54,10 +66,12 @@ class Qdrant(Backend):
         return "memory"
 
     def owners(self) -> set[Owner]:
+        self._sound()
         found = (record for record in self._scroll(None, payload=list(IDENTITIES)))
         return {Owner.of(record.payload or {}) for record in found}
 
     def of(self, owner: Owner) -> Iterable[Row]:
+        self._sound()
         fields = owner.fields()
         chosen = self.store._create_filter(fields) if fields else None
         mine = (r for r in self._scroll(chosen, vectors=True) if Owner.of(r.payload or {}) == owner)
@@ -83,6 +97,26 @@ class Qdrant(Backend):
         return dict(new) if vector else {**old, **new}
 
     # -- inside ------------------------------------------------------------------------------
+
+    def _sound(self) -> None:
+        """That vectors are ranked as in a collection that Mem0 makes. A server is asked once, it has its own settings.
+
+        Raises:
+            TamperedError: MG543.
+        """
+        local = self._local()
+        looked_at = self.store if local is None else local
+        if self._ranked is looked_at:
+            return
+        if local is None:
+            params = self.store.client.get_collection(self.store.collection_name).config.params
+        else:
+            params = local.config
+        if not _as_made(params, self.store.embedding_model_dims):
+            raise unsound(
+                self.place() or "", "Distance, size or type of its vectors are not those that Mem0 sets."
+            )
+        self._ranked = looked_at
 
     def _local(self) -> Any:
         """The collection in this process, None if a server holds it."""
@@ -119,6 +153,17 @@ class Qdrant(Backend):
                 self._known.clear()
             self._known[id] = (raw, record.vector, row)
         return row
+
+
+def _as_made(params: Any, size: int | None) -> bool:
+    """Whether a collection's settings are Mem0's: one dense vector, compared by cosine, and words by IDF or none."""
+    dense, sparse = params.vectors, params.sparse_vectors or {}
+    plain = not any(
+        getattr(dense, name, None) for name in ("multivector_config", "quantization_config")
+    ) and getattr(dense, "datatype", None) in (None, "float32")
+    words = all(name == "bm25" and each.modifier == "idf" for name, each in sparse.items())
+    cosine = getattr(dense, "distance", None) == "Cosine"
+    return bool(cosine and plain and words and size in (None, dense.size))
 
 
 def _compared(id: str, payload: dict[str, Any], vector: Any, raw: object, where: str) -> Row:

@@ -15,6 +15,7 @@ from memguard.collection import FIELD, Put, Stored, members, opened
 from memguard.effects import Block, Operation
 from memguard.errors import TamperedError, UnsupportedError
 from memguard.integrations.mem0.backends import Backend, Row, backend_of, without_seal
+from memguard.integrations.mem0.columns import check
 from memguard.integrations.mem0.journal import Journal
 from memguard.integrations.mem0.owners import (
     ENTITY,
@@ -81,6 +82,8 @@ class Mem0Table:
         backend = self.backend(kind)
         assert backend is not None
         plain = backend.plain(without_seal(payload))
+        if kind == MEMORY:
+            check(plain)
         text = str(plain.get("data") or "") if kind == MEMORY else ""
         context = Owner.of(plain).context(kind)
         own = {} if more.get("vector") is None else {"v": backend.dense(more["vector"])}
