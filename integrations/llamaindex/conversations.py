@@ -13,7 +13,7 @@ from memguard.errors import IntegrityError, RollbackError, ScopeError
 from memguard.integrations.conversation import attributed, owned, standing
 from memguard.integrations.llamaindex.messages import said_by
 from memguard.labels import Label
-from memguard.record import Lineage, Parent, Source, Trust
+from memguard.record import Lineage, Source, inherited
 
 T = TypeVar("T")
 #: Tries before a key that others keep writing to is called busy.
@@ -141,19 +141,20 @@ class Conversations:
         One that only repeats what stood there is new, and worth no more than what it repeats.
 
         Raises:
-            RejectedError: a guard rejects one of the others.
+            RejectedError: a guard rejects one of them.
         """
-        there: list[bytes] = [self.table.says(entry.value) for entry in before]
-        said: list[bytes] = [self.table.says(put.value) for put in puts]
-        worth = [(entry.label or Label()).trust for entry in before]
+        says: Callable[[Any], bytes] = self.table.says
+        there, said = [says(entry.value) for entry in before], [says(put.value) for put in puts]
+        labels = [entry.label or Label() for entry in before]
         made: list[Put] = []
-        for put, words, place in zip(puts, said, standing(said, there, worth), strict=True):
+        places = standing(said, there, [label.trust for label in labels])
+        for put, words, place in zip(puts, said, places, strict=True):
             if place is not None:
                 made.append(again(put, before[place]))
                 continue
-            least = Trust.least(worth[at] for at, held in enumerate(there) if held == words)
-            if least is not None:
-                put.lineage = Lineage((*put.lineage.parents, Parent("history", least)))
+            same = [label.provenance for label, held in zip(labels, there, strict=True) if held == words]
+            if same:
+                put.lineage = Lineage.of(*put.lineage.parents, *inherited(*same, key="history"))
             made += (yield from self.collection._screened([put])).stored
         return made
 
