@@ -143,8 +143,7 @@ class Conversations:
         Raises:
             RejectedError: a guard rejects one of them.
         """
-        says: Callable[[Any], bytes] = self.table.says
-        there, said = [says(entry.value) for entry in before], [says(put.value) for put in puts]
+        there, said = [self.table.says(e.value) for e in before], [self.table.says(put.value) for put in puts]
         labels = [entry.label or Label() for entry in before]
         made: list[Put] = []
         places = standing(said, there, [label.trust for label in labels])
