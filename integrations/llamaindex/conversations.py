@@ -153,7 +153,8 @@ class Conversations:
                 continue
             same = [label.provenance for label, held in zip(labels, there, strict=True) if held == words]
             if same:
-                put.lineage = Lineage.of(*put.lineage.parents, *inherited(*same, key="history"))
+                parents = put.lineage.parents if put.lineage is not None else ()
+                put.lineage = Lineage.of(*parents, *inherited(*same, key="history"))
             made += (yield from self.collection._screened([put])).stored
         return made
 
