@@ -38,10 +38,10 @@ def _folder(uri: str) -> Path:
 
 
 class FolderCanary:
-    """One file of a name of its own."""
+    """One file in a folder of its own: beside files that no guard has seen, as in doctor's copy, none can be made."""
 
     def __init__(self, token: str) -> None:
-        self._name = f"{token}.md"
+        self._name = f"{token}/canary.md"
 
     def _path(self, guarded: Any) -> str:
         return f"{guarded.prefix}/{self._name}"

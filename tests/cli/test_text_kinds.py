@@ -27,7 +27,7 @@ def filled(request, project, run):
     with kind.open("file:kept") as inner, MemGuard.open(project.home) as mg:
         assert kind_of(inner) is kind
         canary.write(mg.guard(inner, name="kept"), "the limit is 100 euros")
-    return kind, place / "filled.md" if kind.name == "folder" else place
+    return kind, place / "filled" / "canary.md" if kind.name == "folder" else place
 
 
 def test_audit_and_doctor(filled, run, data) -> None:
@@ -52,7 +52,7 @@ def test_what_a_person_edited_is_adopted_only_where_people_edit(filled, run) -> 
     file.write_text(file.read_text().replace("100", "200"))
     plan = run("adopt", "kept")
     if kind.name == "folder":
-        assert "take over filled.md, changed" in plan.stdout
+        assert "take over filled/canary.md, changed" in plan.stdout
         assert run("adopt", "kept", "--apply").exit_code == 0
         assert run("audit", "kept").exit_code == 0
         return
