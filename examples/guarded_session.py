@@ -40,7 +40,7 @@ class Limits(Model):
         return ModelResponse(output=[said], usage=Usage(), response_id=None)
 
     def stream_response(self, *args: Any, **more: Any) -> Any:
-        raise NotImplementedError
+        raise RuntimeError("this model answers in one piece")
 
 
 AGENT = Agent(name="clerk", model=Limits())

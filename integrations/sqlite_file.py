@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from memguard.errors import ConfigError
+from memguard.integrations.local import local
 
 #: ``PRAGMA synchronous``: 2 is FULL, 3 is EXTRA. NORMAL loses acknowledged commits at a power cut.
 FULL = 2
@@ -18,23 +18,7 @@ def database(uri: str) -> Path:
     Raises:
         ConfigError: MG151, another scheme, or no such file.
     """
-    scheme, _, rest = uri.partition(":")
-    path = Path(rest).expanduser()
-    if scheme != "sqlite" or not rest:
-        raise ConfigError(
-            "this kind of store is opened by sqlite:PATH",
-            code="MG151",
-            where=uri,
-            do='Write uri = "sqlite:agent.db".',
-        )
-    if not path.is_file():
-        raise ConfigError(
-            "there is no database at this path",
-            code="MG151",
-            where=str(path),
-            do="Paths are relative to the working directory; correct the uri in [stores.NAME].",
-        )
-    return path
+    return local(uri, "sqlite", "database", "agent.db")
 
 
 def copied(path: Path, folder: Path) -> str:

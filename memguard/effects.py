@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Protocol, TypeVar
 
 from memguard.errors import UnsupportedError
@@ -151,12 +151,9 @@ async def _atake(effect: Acquire) -> None:
         pause = min(pause + 0.0002, 0.005)
 
 
-async def shielded(operation: Operation[T]) -> T:
-    """Run a writing operation to its end even if the caller is cancelled.
-
-    Half of one would leave the store and its head to a recovery that a cancelled request does not deserve.
-    """
-    task = asyncio.ensure_future(adrive(operation))
+async def to_the_end(work: Awaitable[T]) -> T:
+    """Wait for work that goes on to its end even if the caller is cancelled; then the cancellation goes on."""
+    task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -165,3 +162,11 @@ async def shielded(operation: Operation[T]) -> T:
         if not task.cancelled():
             task.exception()  # looked at, so that the loop does not report it as lost
         raise
+
+
+async def shielded(operation: Operation[T]) -> T:
+    """Run a writing operation to its end even if the caller is cancelled.
+
+    Half of one would leave the store and its head to a recovery that a cancelled request does not deserve.
+    """
+    return await to_the_end(adrive(operation))

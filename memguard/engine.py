@@ -29,7 +29,8 @@ from memguard.background import Scrubber
 from memguard.boot import boot_id
 from memguard.care import AuditReport, Handle, Plan, handle_of, handled
 from memguard.caretaking import Caretaker
-from memguard.config import Config, Loaded, load, preset, seal, write_toml
+from memguard.config import Config, Loaded, load, seal, write_toml
+from memguard.config import preset as preset_of
 from memguard.custody import Custody, Rows, Slot, entry_of
 from memguard.decision import Decision
 from memguard.effects import Lock
@@ -185,7 +186,7 @@ class MemGuard:
         # A relative path is relative to where create is called; the file says where that is.
         here = Path.cwd()
         anchor, keys = beside(anchor, here), beside(keys, here)
-        made = _preset(preset, {**(config or {}), "anchor": anchor, "keys": keys})
+        made = preset_of(preset, {**(config or {}), "anchor": anchor, "keys": keys})
         made = prepared(made, folder)
         ring = open_keys(_known(registry.keys, keys), create=True)
         store = open_anchor(_known(registry.anchors, anchor), create=True)
@@ -219,7 +220,7 @@ class MemGuard:
         """
         keywords = {**(config or {}), **_given(anchor=anchor, keys=keys)}
         if isinstance(home, Config):
-            found = Loaded(home if not keywords else _preset(home.preset, {**_plain(home), **keywords}), {})
+            found = Loaded(home if not keywords else preset_of(home.preset, {**home.plain(), **keywords}), {})
         else:
             found = load(home, keywords=keywords)
         settings = found.config
@@ -373,7 +374,7 @@ class MemGuard:
         settings = self.config.integrity
         if overrides:
             values = {**settings.model_dump(), **overrides}
-            settings = _preset(self.config.preset, {"integrity": values}).integrity
+            settings = preset_of(self.config.preset, {"integrity": values}).integrity
         with self._mutex:
             held = self._guarded.get(store)
             if held is not None and not _same(held, obj, place):
@@ -580,14 +581,6 @@ class MemGuard:
 
 def _same(held: tuple[object, str | None, Custody], obj: object, place: str | None) -> bool:
     return held[0] is obj or (place is not None and held[1] == place)
-
-
-def _preset(name: str, values: Mapping[str, Any]) -> Config:
-    return preset(name, values)
-
-
-def _plain(config: Config) -> dict[str, Any]:
-    return config.plain()
 
 
 def _given(**values: str | None) -> dict[str, str]:

@@ -176,6 +176,21 @@ def chosen(records: Sequence[Found], wanted: Wanted) -> dict[int, str]:
     return why
 
 
+def no_checkpoints(wanted: Wanted, what: str) -> None:
+    """Refuse a checkpoint's id for a store that has none.
+
+    Raises:
+        UnsupportedError: MG358.
+    """
+    if wanted.to is not None:
+        raise UnsupportedError(
+            f"{what} has no checkpoints to go back to.",
+            code="MG358",
+            why="It keeps one value a key; what was overwritten is gone.",
+            do="Give to=TIME or since=TIME: what was written from then on is deleted.",
+        )
+
+
 def named(parent: str, ids: Mapping[str, str], wanted: Wanted) -> bool:
     """Whether a parent is one of these records, or a source that is meant."""
     if parent in ids:
@@ -195,6 +210,20 @@ class Draft:
     notes: list[str] = field(default_factory=list)
     #: The adapter's own.
     work: Any = None
+
+    @classmethod
+    def of(cls, records: Sequence[Found], wanted: Wanted) -> Draft:
+        """Of a store that keeps one value a key: its ``work`` is the chosen records with the reason, by context."""
+        by_context: dict[str, list[tuple[Found, str]]] = {}
+        for at, reason in chosen(records, wanted).items():
+            by_context.setdefault(records[at].context, []).append((records[at], reason))
+        draft = cls([action(context, found) for context, found in by_context.items()], work=by_context)
+        lost = sum(line["lost"] for line in draft.actions)
+        if lost:
+            draft.notes.append(
+                f"{lost} of them were written over an earlier value, whose text cannot be restored"
+            )
+        return draft
 
 
 class Reverting(Protocol):

@@ -13,6 +13,7 @@ from memguard.context import current_source
 from memguard.decision import Disposition
 from memguard.effects import Block, Operation
 from memguard.errors import IntegrityError, MemguardError, RefusedError, UnsupportedError
+from memguard.integrations.face import Face
 from memguard.integrations.folder import edits
 from memguard.integrations.folder.disk import not_text
 from memguard.integrations.folder.folder import MemoryFolder, check_free, taken_apart
@@ -25,7 +26,7 @@ T = TypeVar("T")
 _TRIES = 8
 
 
-class GuardedFolder:
+class GuardedFolder(Face):
     """A memory folder that cannot be changed behind its back.
 
     Each command has an async twin: ``aview``, ``acreate``, …, ``aexecute``.
@@ -42,11 +43,6 @@ class GuardedFolder:
 
     def __init__(self, folder: MemoryFolder, collection: Collection) -> None:
         self.inner, self._of = folder, collection
-
-    # isinstance(guarded, MemoryFolder) holds; type() stays the truth.
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return type(self.inner)
 
     def __repr__(self) -> str:
         return f"guarded {self.inner!r} {self._of.store!r}"

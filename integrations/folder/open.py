@@ -8,33 +8,13 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from memguard.errors import ConfigError
 from memguard.integrations.folder.folder import MemoryFolder
+from memguard.integrations.local import local
 
 
 def _folder(uri: str) -> Path:
-    """The folder behind ``file:FOLDER``.
-
-    Raises:
-        ConfigError: MG151, another scheme, or no such folder.
-    """
-    scheme, _, rest = uri.partition(":")
-    path = Path(rest).expanduser()
-    if scheme != "file" or not rest:
-        raise ConfigError(
-            "this kind of store is opened by file:FOLDER",
-            code="MG151",
-            where=uri,
-            do='Write uri = "file:memories".',
-        )
-    if not path.is_dir():
-        raise ConfigError(
-            "there is no folder at this path",
-            code="MG151",
-            where=str(path),
-            do="Paths are relative to the working directory; correct the uri in [stores.NAME].",
-        )
-    return path
+    """The folder behind ``file:FOLDER``; raises ConfigError (MG151) if there is none."""
+    return local(uri, "file", "folder", "memories")
 
 
 class FolderCanary:

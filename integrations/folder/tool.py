@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from memguard.errors import MemguardError
+from memguard.integrations.face import Face
 from memguard.integrations.folder.folder import MemoryFolder
 from memguard.integrations.folder.guarded import GuardedFolder
 
@@ -28,32 +29,18 @@ def folder_of(tool: Any) -> MemoryFolder | None:
     return MemoryFolder(os.fspath(root)) if isinstance(root, (str, os.PathLike)) else None
 
 
-class GuardedTool:
+class GuardedTool(Face):
     """A memory tool whose files cannot be changed behind its back.
 
     Attributes:
         inner: the wrapped tool. folder: the guarded folder that answers.
     """
 
-    inner: Any
+    reachable = REACHABLE
     folder: GuardedFolder
 
     def __init__(self, tool: Any, folder: GuardedFolder) -> None:
         self.inner, self.folder = tool, folder
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return type(self.inner)
-
-    def __repr__(self) -> str:
-        return f"guarded {type(self.inner).__name__}"
-
-    def __getattr__(self, name: str) -> Any:
-        if name in REACHABLE:
-            return getattr(self.inner, name)
-        raise AttributeError(
-            f"{type(self).__name__!r} has no attribute {name!r} (the wrapped object is .inner)"
-        )
 
     def call(self, input: object) -> Any:
         """A tool call as the client's loop makes it."""
@@ -81,7 +68,7 @@ class AsyncGuardedTool(GuardedTool):
     async def execute(self, command: object) -> Any:
         """Carry out a memory command."""
         try:
-            return await self.folder.aexecute(command)  # type: ignore[attr-defined]
+            return await self.folder.aexecute(command)
         except MemguardError as error:
             raise _failed(error) from error
 

@@ -12,36 +12,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
-from memguard.errors import ConfigError
+from memguard.integrations.sqlite_file import FULL, copied, database
 
-#: ``PRAGMA synchronous``: 2 is FULL, 3 is EXTRA. NORMAL loses acknowledged commits at a power cut.
-_FULL = 2
 _CANARY_NAMESPACE = ("memguard-doctor",)
-
-
-def database(uri: str) -> Path:
-    """The file behind ``sqlite:PATH`` (relative to the working directory).
-
-    Raises:
-        ConfigError: MG151, another scheme, or no such file.
-    """
-    scheme, _, rest = uri.partition(":")
-    path = Path(rest).expanduser()
-    if scheme != "sqlite" or not rest:
-        raise ConfigError(
-            "this kind of store is opened by sqlite:PATH",
-            code="MG151",
-            where=uri,
-            do='Write uri = "sqlite:agent.db".',
-        )
-    if not path.is_file():
-        raise ConfigError(
-            "there is no database at this path",
-            code="MG151",
-            where=str(path),
-            do="Paths are relative to the working directory; correct the uri in [stores.NAME].",
-        )
-    return path
 
 
 class SqliteKind:
@@ -112,7 +85,7 @@ class SqliteKind:
         connection = getattr(inner, "conn", None)
         if not isinstance(connection, sqlite3.Connection):
             return None
-        return int(connection.execute("PRAGMA synchronous").fetchone()[0]) >= _FULL
+        return int(connection.execute("PRAGMA synchronous").fetchone()[0]) >= FULL
 
     def swept(self, inner: Any) -> bool | None:
         """Whether expired rows are swept: None without a TTL, else whether the sweeper runs."""
@@ -129,13 +102,7 @@ class SqliteKind:
 
     def copy(self, path: Path, folder: Path) -> str:
         """A consistent copy of the database in ``folder``, sidecars folded in; its URI."""
-        target = folder / "copy.db"
-        with (
-            closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as source,
-            closing(sqlite3.connect(target)) as copy,
-        ):
-            source.backup(copy)
-        return f"sqlite:{target}"
+        return copied(path, folder)
 
 
 class SaverCanary:

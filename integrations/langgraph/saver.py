@@ -18,6 +18,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from memguard.effects import Operation, adrive, drive, shielded
 from memguard.errors import UnsupportedError
+from memguard.integrations.face import Face
 from memguard.integrations.langgraph.operations import Operations
 from memguard.integrations.langgraph.pages import Pages
 
@@ -37,7 +38,7 @@ REACHABLE = (
 )
 
 
-class GuardedSaver(BaseCheckpointSaver[Any]):
+class GuardedSaver(Face, BaseCheckpointSaver[Any]):
     """A checkpointer whose memory cannot be changed behind its back.
 
     Attributes:
@@ -49,31 +50,17 @@ class GuardedSaver(BaseCheckpointSaver[Any]):
     """
 
     inner: BaseCheckpointSaver[Any]
+    reachable = REACHABLE
 
     def __init__(self, inner: BaseCheckpointSaver[Any], operations: Operations) -> None:
         self.inner = inner
         self._ops = operations
         self.serde = inner.serde
 
-    # isinstance(guarded, SqliteSaver) holds, as tools expect of a drop-in; type() stays the truth.
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return type(self.inner)
-
     def __copy__(self) -> GuardedSaver:
         clone = object.__new__(type(self))
         clone.__dict__.update(self.__dict__)
         return clone
-
-    def __repr__(self) -> str:
-        return f"guarded {type(self.inner).__name__} {self._ops.custody.store!r}"
-
-    def __getattr__(self, name: str) -> Any:
-        if name in REACHABLE:
-            return getattr(self.inner, name)
-        raise AttributeError(
-            f"{type(self).__name__!r} has no attribute {name!r} (the wrapped object is .inner)"
-        )
 
     @property
     def config_specs(self) -> list[Any]:

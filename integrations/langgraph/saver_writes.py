@@ -183,7 +183,7 @@ class Writes(Reads):
         self, config: RunnableConfig, checkpoint: Any, metadata: Any, own: dict[str, Any], new_versions: Any
     ) -> Operation[tuple[dict[str, Any], Any, bytes, tuple[bytes, ...]]]:
         """Of a saver with rows for channel versions: metadata and checkpoint to hand over, digest, bound fields."""
-        raise NotImplementedError("only PostgresOperations lays a checkpoint out so")
+        raise AssertionError("a saver with such rows has operations of its own")
         yield
 
     def _stored(self, name: str, handed: Any) -> None:

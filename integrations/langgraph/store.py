@@ -14,13 +14,14 @@ from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 
 from memguard.effects import Operation, adrive, drive, shielded
 from memguard.errors import UnsupportedError
+from memguard.integrations.face import Face
 from memguard.integrations.langgraph.store_operations import StoreOperations
 
 #: Attributes of wrapped stores that frameworks and users reach.
 REACHABLE = ("conn", "embeddings", "index_config", "lock", "loop", "is_setup", "pipe", "supports_pipeline")
 
 
-class GuardedStore(BaseStore):
+class GuardedStore(Face, BaseStore):
     """A store whose items cannot be changed behind its back.
 
     Attributes:
@@ -33,25 +34,11 @@ class GuardedStore(BaseStore):
     """
 
     inner: BaseStore
+    reachable = REACHABLE
 
     def __init__(self, inner: BaseStore, operations: StoreOperations) -> None:
         self.inner = inner
         self._ops = operations
-
-    # isinstance(guarded, SqliteStore) holds, as tools expect of a drop-in; type() stays the truth.
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return type(self.inner)
-
-    def __repr__(self) -> str:
-        return f"guarded {type(self.inner).__name__} {self._ops.custody.store!r}"
-
-    def __getattr__(self, name: str) -> Any:
-        if name in REACHABLE:
-            return getattr(self.inner, name)
-        raise AttributeError(
-            f"{type(self).__name__!r} has no attribute {name!r} (the wrapped object is .inner)"
-        )
 
     @property
     def supports_ttl(self) -> bool:  # type: ignore[override]

@@ -23,9 +23,7 @@ from memguard.integrity.index import MAIN, pack_key
 from memguard.integrity.verifier import Context
 from memguard.labels import Label, label_of
 from memguard.quarantine.entry import Kept
-
-#: Looks at a place that somebody keeps writing to, before it is called busy.
-_TRIES = 5
+from memguard.quarantine.place import TRIES, busy, newer, released_from
 
 
 class Moved(Exception):
@@ -48,35 +46,33 @@ class StoreReleasing:
     ) -> Operation[bool]:
         """Store the record with this label; False if it stands there already (a release that was cut short)."""
         namespace = namespace_of(kept.context)
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             item, cell = yield from self._there(namespace, kept.key)
-            if item is not None and _from(item, entry) and item.value == kept.value:
+            if item is not None and released_from(label_of(item), entry) and item.value == kept.value:
                 return False
             if item is not None and item.updated_at.timestamp() >= int(since) and not replace:
-                raise _newer(
-                    entry, "It was written after this one was withheld.", "--replace writes over it."
-                )
+                raise newer(entry, "It was written after this one was withheld.", "--replace writes over it.")
             try:
                 yield from self._put(namespace, kept, label, since, entry, cell)
                 return True
             except Moved:
                 continue
-        raise _busy(entry)
+        raise busy(entry)
 
     def take_out(self, kept: Kept, entry: str) -> Operation[bool]:
         """Delete the record if it is still the one that was released; False if it is gone already."""
         namespace = namespace_of(kept.context)
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             item, cell = yield from self._there(namespace, kept.key)
             if item is None:
                 return False
-            if not _from(item, entry):
+            if not released_from(label_of(item), entry):
                 why = "What stands there now was written after the release."
-                raise _newer(entry, why, "Delete it yourself if it must go.")
+                raise newer(entry, why, "Delete it yourself if it must go.")
             gone = yield from remove(self._ops, {namespace: {kept.key: cell}})
             if gone:
                 return True
-        raise _busy(entry)
+        raise busy(entry)
 
     def _there(self, namespace: Namespace, key: str) -> Operation[tuple[Item | None, bytes | None]]:
         """What stands in a place, verified, and the cell that says which state of it this is."""
@@ -164,29 +160,3 @@ def remove(ops: StoreOperations, places: Mapping[Namespace, Mapping[str, bytes |
 
     yield from ops.custody.operate(list(names), prepare, perform)
     return sum(len(part.gone) for part in parts)
-
-
-def _from(item: Item, entry: str) -> bool:
-    """Whether an item is the one that was released from an entry."""
-    label = label_of(item)
-    return label is not None and label.released.partition(" ")[0] == entry
-
-
-def _newer(entry: str, why: str, do: str) -> RefusedError:
-    return RefusedError(
-        "a newer value stands in the place of a quarantined record.",
-        code="MG351",
-        where=entry,
-        why=why,
-        do=do,
-    )
-
-
-def _busy(entry: str) -> RefusedError:
-    return RefusedError(
-        "the place of a quarantined record is being written to.",
-        code="MG351",
-        where=entry,
-        why="Every time it was looked at it had changed again.",
-        do="Try again when the writer is done.",
-    )

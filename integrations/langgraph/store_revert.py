@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from memguard.effects import Operation
-from memguard.errors import UnsupportedError
 from memguard.integrations.langgraph.store_operations import StoreOperations
 from memguard.integrations.langgraph.store_release import remove
 from memguard.integrations.langgraph.store_rows import (
@@ -20,7 +19,7 @@ from memguard.integrations.langgraph.store_rows import (
 )
 from memguard.integrity.tag import NOTHING
 from memguard.labels import Label
-from memguard.reverting import Draft, Found, Wanted, action, chosen
+from memguard.reverting import Draft, Found, Wanted, no_checkpoints
 
 
 class StoreReverting:
@@ -31,13 +30,7 @@ class StoreReverting:
 
     def draft(self, wanted: Wanted) -> Operation[Draft]:
         """Read every item, checked and complete, and choose."""
-        if wanted.to is not None:
-            raise UnsupportedError(
-                "a store has no checkpoints to go back to.",
-                code="MG358",
-                why="It keeps one value a key; what was overwritten is gone.",
-                do="Give to=TIME or since=TIME: what was written from then on is deleted.",
-            )
+        no_checkpoints(wanted, "a store")
         ops = self._ops
         names = {context_of(namespace): namespace for namespace in (yield from ops.table.namespaces())}
         for context in ops.custody.known():
@@ -51,18 +44,7 @@ class StoreReverting:
 
         everything = yield from ops.custody.alone(list(names), fetch)
         records = [found for namespace, stored in everything for found in self._records(namespace, stored)]
-        why = chosen(records, wanted)
-        by_context: dict[str, list[tuple[Found, str]]] = {}
-        for at, reason in why.items():
-            by_context.setdefault(records[at].context, []).append((records[at], reason))
-        draft = Draft([action(context, found) for context, found in by_context.items()])
-        lost = sum(line["lost"] for line in draft.actions)
-        if lost:
-            draft.notes.append(
-                f"{lost} of them were written over an earlier value, whose text cannot be restored"
-            )
-        draft.work = by_context
-        return draft
+        return Draft.of(records, wanted)
 
     def carry_out(self, draft: Draft) -> Operation[int]:
         """Delete what is still as it was when it was found, a namespace at a time."""

@@ -10,6 +10,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
 from memguard.effects import Operation, drive, shielded
+from memguard.integrations.face import Face
 from memguard.integrations.llamaindex.chat_operations import ChatOperations
 from memguard.integrations.llamaindex.persisted import Persisted
 from memguard.integrations.llamaindex.sql_operations import SqlOperations
@@ -34,8 +35,8 @@ REACHABLE = (
 )
 
 
-class Guarded:
-    """What both kinds share.
+class Guarded(Face):
+    """What both kinds share; pydantic fields of the wrapped type take them too.
 
     Attributes:
         inner: the wrapped store, unchanged and unguarded.
@@ -45,25 +46,10 @@ class Guarded:
     there is none.
     """
 
-    inner: Any
+    reachable = REACHABLE
 
     def __init__(self, inner: Any, operations: Any) -> None:
         self.inner, self._ops = inner, operations
-
-    # isinstance(guarded, SimpleChatStore) holds, also for pydantic fields of that type; type() stays the truth.
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return type(self.inner)
-
-    def __repr__(self) -> str:
-        return f"guarded {type(self.inner).__name__} {self._ops.collection.store!r}"
-
-    def __getattr__(self, name: str) -> Any:
-        if name in REACHABLE:
-            return getattr(self.inner, name)
-        raise AttributeError(
-            f"{type(self).__name__!r} has no attribute {name!r} (the wrapped object is .inner)"
-        )
 
 
 class GuardedChatStore(Guarded):

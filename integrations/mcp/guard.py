@@ -12,6 +12,7 @@ from memguard.collection.beside import Beside, seals_of
 from memguard.collection.faces import arun, run
 from memguard.effects import Block, Operation
 from memguard.engine import MemGuard
+from memguard.integrations.face import Face
 from memguard.integrations.mcp.calls import TOOLS, Answer, GraphCalls
 from memguard.integrations.mcp.graph import KnowledgeGraph
 from memguard.integrations.mcp.lines import DAMAGED
@@ -61,7 +62,7 @@ class GraphCare(CollectionCare):
             yield from super().drop(context, found)
 
 
-class GuardedGraph:
+class GuardedGraph(Face):
     """A knowledge graph whose file cannot be changed behind its back; its tools by name, each with an async twin.
 
     Attributes:
@@ -72,10 +73,6 @@ class GuardedGraph:
 
     def __init__(self, graph: KnowledgeGraph, calls: GraphCalls) -> None:
         self.inner, self.calls = graph, calls
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return type(self.inner)
 
     def __repr__(self) -> str:
         return f"guarded {self.inner!r} {self.calls.of.store!r}"

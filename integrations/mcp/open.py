@@ -8,33 +8,13 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from memguard.errors import ConfigError
+from memguard.integrations.local import local
 from memguard.integrations.mcp.graph import KnowledgeGraph
 
 
 def _file(uri: str) -> Path:
-    """The file behind ``file:PATH``.
-
-    Raises:
-        ConfigError: MG151, another scheme, or no such file.
-    """
-    scheme, _, rest = uri.partition(":")
-    path = Path(rest).expanduser()
-    if scheme != "file" or not rest:
-        raise ConfigError(
-            "this kind of store is opened by file:PATH",
-            code="MG151",
-            where=uri,
-            do='Write uri = "file:memory.jsonl".',
-        )
-    if not path.is_file():
-        raise ConfigError(
-            "there is no memory file at this path",
-            code="MG151",
-            where=str(path),
-            do="Paths are relative to the working directory; correct the uri in [stores.NAME].",
-        )
-    return path
+    """The file behind ``file:PATH``; raises ConfigError (MG151) if there is none."""
+    return local(uri, "file", "memory file", "memory.jsonl")
 
 
 class GraphCanary:

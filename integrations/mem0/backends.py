@@ -7,7 +7,8 @@ what is found, and must not pass. Writes go through Mem0's own methods.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memguard.collection import FIELD
@@ -28,7 +29,7 @@ class Row(NamedTuple):
     flaw: IntegrityError | None = None
 
 
-class Backend:
+class Backend(ABC):
     """One collection of a vector store.
 
     Args:
@@ -41,29 +42,29 @@ class Backend:
     def __init__(self, store: Any) -> None:
         self.store = store
 
+    @abstractmethod
     def place(self) -> str | None:
         """A name for where it is; None for one that lives in this process only."""
-        raise NotImplementedError
 
     def hint(self) -> object:
         """Differs after anybody else changed the collection; None where that cannot be told."""
         return None
 
+    @abstractmethod
     def owners(self) -> set[Owner]:
         """Whose records there are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def of(self, owner: Owner) -> Iterable[Row]:
         """Every record of an owner, in the store's own order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def some(self, ids: Sequence[str]) -> dict[str, Row]:
         """Records by identifier, those that are there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def count(self) -> int:
         """How many records there are."""
-        raise NotImplementedError
 
     def plain(self, payload: Mapping[str, Any]) -> dict[str, Any]:
         """A payload as the store will give it back.
@@ -149,6 +150,7 @@ def backend_of(store: Any) -> Backend:
     from memguard.integrations.mem0.pgvector import PgVector
     from memguard.integrations.mem0.qdrant import Qdrant
 
+    known: Mapping[str, Callable[[Any], Backend]]
     known = {"Qdrant": Qdrant, "FAISS": Faiss, "ChromaDB": Chroma, "PGVector": PgVector}
     for cls in type(store).__mro__:
         if cls.__module__.startswith("mem0.vector_stores.") and cls.__name__ in known:

@@ -7,6 +7,7 @@ from typing import Any
 
 from memguard.collection.faces import awaited
 from memguard.effects import drive
+from memguard.integrations.face import Face
 from memguard.integrations.mem0.calls import Calls
 
 #: Attributes of a Memory that users reach. What stands behind the others is memguard's business.
@@ -14,7 +15,7 @@ REACHABLE = ("config", "embedding_model", "llm", "collection_name", "api_version
              "reranker", "project", "chat", "from_config")  # fmt: skip
 
 
-class GuardedMemory:
+class GuardedMemory(Face):
     """A Memory whose memories cannot be changed behind its back.
 
     Results are Mem0's own. What a guard kept out of an ``add`` or an ``update`` stands under ``"memguard"``; items
@@ -27,24 +28,11 @@ class GuardedMemory:
     wildcard identity; RejectedError from a write of which nothing was stored because a guard refused it.
     """
 
+    reachable = REACHABLE
+
     def __init__(self, inner: Any, calls: Calls) -> None:
         self.inner = inner
         self._calls = calls
-
-    # isinstance(guarded, Memory) holds, as tools expect of a drop-in; type() stays the truth.
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return type(self.inner)
-
-    def __repr__(self) -> str:
-        return f"guarded {type(self.inner).__name__} {self._calls.keeping.store!r}"
-
-    def __getattr__(self, name: str) -> Any:
-        if name in REACHABLE:
-            return getattr(self.inner, name)
-        raise AttributeError(
-            f"{type(self).__name__!r} has no attribute {name!r} (the wrapped object is .inner)"
-        )
 
     @property
     def vector_store(self) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from memguard.effects import Operation, drive, shielded
+from memguard.integrations.face import Face
 from memguard.integrations.loops import driven
 from memguard.integrations.openai_agents.backends import passed
 from memguard.integrations.openai_agents.operations import SessionOperations
@@ -29,7 +30,7 @@ REACHABLE = (
 )
 
 
-class GuardedSession:
+class GuardedSession(Face):
     """A session whose history cannot be changed behind its back.
 
     Attributes:
@@ -41,26 +42,11 @@ class GuardedSession:
     principal.
     """
 
-    inner: Any
+    reachable = REACHABLE
 
     def __init__(self, inner: Any, operations: SessionOperations) -> None:
         self.inner, self._ops = inner, operations
         self._loop: asyncio.AbstractEventLoop | None = None
-
-    # isinstance(guarded, SQLiteSession) holds, as the SDK expects of a drop-in; type() stays the truth.
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return type(self.inner)
-
-    def __repr__(self) -> str:
-        return f"guarded {type(self.inner).__name__} {self._ops.collection.store!r}"
-
-    def __getattr__(self, name: str) -> Any:
-        if name in REACHABLE:
-            return getattr(self.inner, name)
-        raise AttributeError(
-            f"{type(self).__name__!r} has no attribute {name!r} (the wrapped object is .inner)"
-        )
 
     @property
     def session_id(self) -> str:

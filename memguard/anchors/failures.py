@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
 
+from memguard.anchors.framing import MAX_RECORD
 from memguard.errors import AnchorError
 
 _CAUSES = {
@@ -66,3 +68,18 @@ def rolled_back(where: str, why: str) -> AnchorError:
 def misuse(what: str, where: str, do: str) -> AnchorError:
     """The caller broke the port's contract (no lock, closed, poisoned)."""
     return AnchorError(what, case="anchor", record=where, do=do)
+
+
+def within_limit(records: Iterable[bytes], where: str) -> None:
+    """Refuse records that no anchor takes, before any of them is written.
+
+    Raises:
+        AnchorError: one is larger than :data:`~memguard.anchors.framing.MAX_RECORD`.
+    """
+    for record in records:
+        if len(record) > MAX_RECORD:
+            raise misuse(
+                f"A record has {len(record)} bytes, more than the limit of {MAX_RECORD}.",
+                where,
+                "Keep records small.",
+            )

@@ -18,8 +18,7 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from secrets import token_hex
 
-from memguard.anchors.failures import damaged, misuse, rolled_back
-from memguard.anchors.framing import MAX_RECORD
+from memguard.anchors.failures import damaged, misuse, rolled_back, within_limit
 from memguard.anchors.lease import Held, Lease, pauses
 from memguard.errors import AnchorError
 from memguard.ports import Cursor
@@ -211,7 +210,7 @@ SELECT place, payload FROM {self._schema}.record WHERE place > {start} ORDER BY 
         """Append under the lock, in one durable transaction whether ``sync`` or not."""
         self._usable()
         now = self._must_hold("append")
-        self._limit(records)
+        within_limit(records, self.uri)
         places, at = [], now.offset
         for record in records:
             at += len(record) + OVERHEAD
@@ -237,7 +236,7 @@ INSERT INTO {self._schema}.record SELECT v.* FROM moved, (VALUES {", ".join(plac
         self._usable()
         now = self._must_hold("compact")
         kept = tuple(records)
-        self._limit(kept)
+        within_limit(kept, self.uri)
         if self._seen != now:
             raise misuse("The log holds records that were not read.", self.uri, "Read to its end first.")
         at, session = 0, self.session
@@ -313,15 +312,6 @@ INSERT INTO {self._schema}.record SELECT v.* FROM moved, (VALUES {", ".join(plac
             with suppress(AnchorError):
                 self.session.run("ROLLBACK")
             raise
-
-    def _limit(self, records: Sequence[bytes]) -> None:
-        for record in records:
-            if len(record) > MAX_RECORD:
-                raise misuse(
-                    f"A record has {len(record)} bytes, more than the limit of {MAX_RECORD}.",
-                    self.uri,
-                    "Keep records small.",
-                )
 
     def _usable(self) -> None:
         if self.session.refusal is not None:

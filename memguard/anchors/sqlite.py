@@ -18,8 +18,7 @@ from secrets import token_hex
 from typing import TypeVar
 from urllib.parse import quote
 
-from memguard.anchors.failures import damaged, failed, misuse, rolled_back
-from memguard.anchors.framing import MAX_RECORD
+from memguard.anchors.failures import damaged, failed, misuse, rolled_back, within_limit
 from memguard.anchors.locks import PathLock, lock_of
 from memguard.errors import AnchorError
 from memguard.ports import Cursor
@@ -215,7 +214,7 @@ class SqliteAnchor:
 
         self._usable()
         self._must_hold("append")
-        self._limit(records)
+        within_limit(records, self.uri)
         cursor = self._run("append to", work, poison=True)
         self.syncs += sync
         return cursor
@@ -255,7 +254,7 @@ class SqliteAnchor:
         self._usable()
         self._must_hold("compact")
         kept = tuple(records)
-        self._limit(kept)
+        within_limit(kept, self.uri)
         cursor = self._run("compact", work, poison=True)
         self.syncs += 1
         return cursor
@@ -316,15 +315,6 @@ class SqliteAnchor:
             raise failed("find", self.uri, exc) from exc
         if (status.st_dev, status.st_ino) != self._key:
             raise rolled_back(self.uri, "Another file stands in its place.")
-
-    def _limit(self, records: Sequence[bytes]) -> None:
-        for record in records:
-            if len(record) > MAX_RECORD:
-                raise misuse(
-                    f"A record has {len(record)} bytes, more than the limit of {MAX_RECORD}.",
-                    self.uri,
-                    "Keep records small.",
-                )
 
     def _usable(self) -> None:
         known = self._refusal

@@ -21,16 +21,13 @@ from memguard.collection.rows import (
 from memguard.collection.writes import Moved, Part
 from memguard.custody import Pair
 from memguard.effects import Operation
-from memguard.errors import RefusedError, UnsupportedError
 from memguard.integrity.index import MAIN, pack_key
 from memguard.integrity.tag import EXTRA, NOTHING, Seal, unpack
 from memguard.integrity.verifier import Claim, Context
 from memguard.labels import Label
 from memguard.quarantine.entry import Kept
-from memguard.reverting import Draft, Found, Wanted, action, chosen
-
-#: Looks at a place that somebody keeps writing to, before it is called busy.
-_TRIES = 5
+from memguard.quarantine.place import TRIES, busy, newer, released_from
+from memguard.reverting import Draft, Found, Wanted, no_checkpoints
 
 
 class CollectionCare:
@@ -99,14 +96,12 @@ class Releasing:
     ) -> Operation[bool]:
         """Store the record with this label; False if it stands there already (a release that was cut short)."""
         of = self._of
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             there = yield from self._there(kept, entry)
-            if there is not None and _from(there, entry):
+            if there is not None and released_from(there.label, entry):
                 return False
             if there is not None and not replace and members(there.stored.own).get("at", 0) >= int(since):
-                raise _newer(
-                    entry, "It was written after this one was withheld.", "--replace writes over it."
-                )
+                raise newer(entry, "It was written after this one was withheld.", "--replace writes over it.")
             blank = Put(kept.context, kept.key or None, kept.value, b"", "")
             put = of.table.remade(blank, kept.value)
             put.own = {**put.own, "at": int(since), "label": label.as_dict()}
@@ -116,16 +111,16 @@ class Releasing:
                 return True
             except Moved:
                 continue
-        raise _busy(entry)
+        raise busy(entry)
 
     def take_out(self, kept: Kept, entry: str) -> Operation[bool]:
         """Delete the record if it is still the one that was released; False if it is gone already."""
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             there = yield from self._there(kept, entry)
             if there is None:
                 return False
-            if not _from(there, entry):
-                raise _newer(
+            if not released_from(there.label, entry):
+                raise newer(
                     entry,
                     "What stands there now was written after the release.",
                     "Delete it yourself if it must go.",
@@ -136,14 +131,14 @@ class Releasing:
                 return True
             except Moved:
                 continue
-        raise _busy(entry)
+        raise busy(entry)
 
     def _there(self, kept: Kept, entry: str = "") -> Operation[Entry | None]:
         """What stands in the record's place, verified; without a key of its own, the one released from ``entry``."""
         if kept.key:
             return (yield from self._of.get(kept.context, [kept.key])).get(kept.key)
         found = yield from self._of.all(kept.context)
-        return next((item for item in found if _from(item, entry)), None)
+        return next((item for item in found if released_from(item.label, entry)), None)
 
     def _cell(self, context: str, key: str) -> bytes | None:
         held = self._of.custody.peek(context)
@@ -159,28 +154,12 @@ class Reverting:
     def draft(self, wanted: Wanted) -> Operation[Draft]:
         """Read every record, checked and complete, and choose."""
         of = self._of
-        if wanted.to is not None:
-            raise UnsupportedError(
-                "a collection has no checkpoints to go back to.",
-                code="MG358",
-                why="It keeps one value a key; what was overwritten is gone.",
-                do="Give to=TIME or since=TIME: what was written from then on is deleted.",
-            )
+        no_checkpoints(wanted, "a collection")
         records: list[Found] = []
         for context in (yield from of.names()):
             for item in (yield from of.all(context)):
                 records.append(self._found(context, item))
-        by_context: dict[str, list[tuple[Found, str]]] = {}
-        for at, reason in chosen(records, wanted).items():
-            by_context.setdefault(records[at].context, []).append((records[at], reason))
-        draft = Draft([action(context, found) for context, found in by_context.items()])
-        lost = sum(line["lost"] for line in draft.actions)
-        if lost:
-            draft.notes.append(
-                f"{lost} of them were written over an earlier value, whose text cannot be restored"
-            )
-        draft.work = by_context
-        return draft
+        return Draft.of(records, wanted)
 
     def _found(self, context: str, item: Entry) -> Found:
         record = named(self._of.store, context, item.key)
@@ -214,28 +193,3 @@ class Reverting:
                         break
                     left = still
         return gone
-
-
-def _from(item: Entry, entry: str) -> bool:
-    """Whether a record is the one that was released from an entry."""
-    return item.label is not None and item.label.released.partition(" ")[0] == entry
-
-
-def _newer(entry: str, why: str, do: str) -> RefusedError:
-    return RefusedError(
-        "a newer value stands in the place of a quarantined record.",
-        code="MG351",
-        where=entry,
-        why=why,
-        do=do,
-    )
-
-
-def _busy(entry: str) -> RefusedError:
-    return RefusedError(
-        "the place of a quarantined record is being written to.",
-        code="MG351",
-        where=entry,
-        why="Every time it was looked at it had changed again.",
-        do="Try again when the writer is done.",
-    )

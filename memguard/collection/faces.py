@@ -7,7 +7,7 @@ import contextvars
 import threading
 from typing import Any
 
-from memguard.effects import Operation, adrive, drive, shielded
+from memguard.effects import Operation, adrive, drive, shielded, to_the_end
 
 
 def run(operation: Operation[Any]) -> Any:
@@ -17,15 +17,7 @@ def run(operation: Operation[Any]) -> Any:
 
 async def arun(operation: Operation[Any]) -> Any:
     """On a wrapped object whose methods are plain, from a coroutine: in a worker thread, to its end."""
-    task = asyncio.ensure_future(asyncio.to_thread(drive, operation))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if not task.done():
-            await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # looked at, so that the loop does not report it as lost
-        raise
+    return await to_the_end(asyncio.to_thread(drive, operation))
 
 
 async def awaited(operation: Operation[Any]) -> Any:

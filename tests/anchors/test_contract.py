@@ -248,8 +248,7 @@ class TestContract:
         if uri.startswith("memory:"):
             pytest.skip("memory has no limit of its own")
         monkeypatch.setattr("memguard.anchors.framing.MAX_RECORD", 100)
-        monkeypatch.setattr("memguard.anchors.sqlite.MAX_RECORD", 100)
-        monkeypatch.setattr("memguard.anchors.postgres.MAX_RECORD", 100)
+        monkeypatch.setattr("memguard.anchors.failures.MAX_RECORD", 100)
         with pytest.raises(AnchorError, match="limit"):
             put(anchor, b"small", b"x" * 101)
         assert put(anchor, b"y" * 100)

@@ -11,6 +11,7 @@ import json
 import pickle
 import sqlite3
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -48,22 +49,22 @@ class Row:
         return str(self.payload.get("created_at")) if isinstance(self.payload, dict) else ""
 
 
-class Format:
+class Format(ABC):
     """One vector store in its own format. Every method works on the folder of one database."""
 
     provider = ""
 
+    @abstractmethod
     def load(self, base: Path, *, behind: bool = False) -> list[Row]:
         """Every row; ``behind`` a view that was put over them, if there is one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def put(self, base: Path, rows: Sequence[Row]) -> None:
         """Write rows, new or in the place of those of their identifiers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def drop(self, base: Path, ids: Sequence[str]) -> None:
         """Remove rows."""
-        raise NotImplementedError
 
     def schema(self, base: Path) -> list[Raw]:
         """Tables and what hangs on them, where the store has any."""
